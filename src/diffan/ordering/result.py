@@ -1,0 +1,26 @@
+"""What an ordering stage returns, whichever method made it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True, eq=False)
+class Ordering:
+    """A causal order of column indices, causes first, and what spoke for it."""
+
+    order: list[int]
+    evidence: npt.NDArray[np.float64] | None = None
+    """[steps, d]: the criterion of every remaining node at each leaf choice, NaN for removed nodes."""
+    candidates: npt.NDArray[np.bool_] | None = None
+    """[d, d]: the edges i -> j worth testing, when the method already excludes some; None for all."""
+    losses: dict[str, list[float]] = field(default_factory=dict)
+    """Named curves, such as training and validation loss."""
+    timings: dict[str, float] = field(default_factory=dict)
+    """Seconds per inner stage."""
+    warnings: tuple[str, ...] = ()
+    model: dict[str, npt.NDArray[np.float32]] = field(default_factory=dict)
+    """Named arrays of the fitted score model, saved beside the result; empty when there is none."""
