@@ -1,0 +1,114 @@
+"""The result of a run: the order, the graph and the evidence, ready to look at, move on and keep."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from diffan.dag import Dag
+from diffan.errors import InputError
+from diffan.evidence import EdgeEvidence
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Discovery:
+    """A causal graph over the table's columns, under their names, and what speaks for it."""
+
+    order: list[str]  # causes first
+    names: tuple[str, ...]  # the table's columns, in its order
+    evidence: EdgeEvidence  # arrays in the order of `names`
+    method: str
+    settings: Mapping[str, Any]
+    seed: int
+    n_samples: int
+    timings: Mapping[str, float] = field(default_factory=dict)  # seconds per stage
+    warnings: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    leaf_evidence: npt.NDArray[np.float64] | None = None  # [steps, d], columns in the order of `names`
+    losses: Mapping[str, list[float]] = field(default_factory=dict)
+    model: Mapping[str, npt.NDArray[np.float32]] = field(default_factory=dict)
+
+    @cached_property
+    def dag(self) -> Dag:
+        """The graph as a value of its own."""
+        return Dag(self.evidence.chosen, self.names)
+
+    @property
+    def adjacency(self) -> pd.DataFrame:
+        """0/1, rows are causes, columns are effects."""
+        return self.dag.to_frame()
+
+    @property
+    def p_values(self) -> pd.DataFrame:
+        """The p-value of every edge that was tested, 1.0 elsewhere."""
+        import pandas as pd
+
+        return pd.DataFrame(self.evidence.p_values, index=list(self.names), columns=list(self.names))
+
+    @property
+    def graph(self) -> nx.DiGraph:
+        """A networkx graph whose edges carry `p_value` and every other measure of their evidence."""
+        graph = self.dag.to_networkx()
+        for (cause, effect), facts in self.edge_facts().items():
+            graph.edges[cause, effect].update(facts)
+        return graph
+
+    def edge_facts(self) -> dict[tuple[str, str], dict[str, float]]:
+        """For each kept edge its p-value and measures, strongest first."""
+        kept = [(int(i), int(j)) for i, j in np.argwhere(self.evidence.chosen)]
+        kept.sort(key=lambda edge: (self.evidence.p_values[edge], edge))
+        return {(self.names[i], self.names[j]): self._facts(i, j) for i, j in kept}
+
+    def at_cutoff(self, cutoff: float) -> Discovery:
+        """The same run with the edges kept at another p-value cutoff; nothing is fitted again."""
+        if not 0 < cutoff <= 1:
+            raise InputError(f"The 'cutoff' parameter must be over 0 and at most 1. Got {cutoff!r} instead.")
+        settings = {**self.settings, "cutoff": cutoff}
+        return replace(self, evidence=self.evidence.at_cutoff(cutoff), settings=settings)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the run folder: graph.json, adjacency.csv, order.txt, GraphML, DOT and the report."""
+        from diffan.runfolder import save
+
+        save(self, folder)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write the self-contained HTML page of this run."""
+        from diffan.files import write_text
+        from diffan.report.page import render
+
+        write_text(path, render(self))
+
+    def summary(self) -> str:
+        """A few lines for a terminal."""
+        lines = [
+            f"{self.method}: {len(self.names)} variables, {self.n_samples} rows, {self.dag.n_edges} edges, "
+            f"{sum(self.timings.values()):.1f} s",
+            "order: " + " < ".join(self.order[:20]) + (" < ..." if len(self.order) > 20 else ""),
+        ]
+        lines += [
+            f"  {cause} -> {effect}  (p = {facts['p_value']:.1e})"
+            for (cause, effect), facts in list(self.edge_facts().items())[:20]
+        ]
+        if self.dag.n_edges > 20:
+            lines.append(f"  ... and {self.dag.n_edges - 20} more edges")
+        lines += [f"warning: {warning}" for warning in self.warnings]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"Discovery({self.method}: {len(self.names)} variables, {self.dag.n_edges} edges)"
+
+    def _facts(self, i: int, j: int) -> dict[str, float]:
+        facts = {"p_value": float(self.evidence.p_values[i, j])}
+        facts.update({name: float(values[i, j]) for name, values in self.evidence.measures.items()})
+        return {name: value for name, value in facts.items() if np.isfinite(value)}
