@@ -1,0 +1,105 @@
+"""DiffAN's Algorithm 1 and the road from a table to a finished discovery; every stage is passed in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from diffan.context import Context
+from diffan.discovery import Discovery
+from diffan.evidence import EdgeEvidence
+from diffan.ordering.result import Ordering
+from diffan.table import Table
+from diffan.versions import versions
+
+FloatArray = npt.NDArray[np.float64]
+LeafFinder = Callable[[list[int], list[int]], tuple[int, FloatArray]]
+OrderStage = Callable[[Table, Context], Ordering]
+RefineStage = Callable[[Ordering, Table, Context], Ordering]
+EdgeStage = Callable[[Ordering, Table, Context], EdgeEvidence]
+
+
+def topological_order(find_leaf: LeafFinder, n_nodes: int) -> tuple[list[int], FloatArray]:
+    """Algorithm 1: find a leaf, put it before the leaves already found, and go on without it.
+
+    `find_leaf(remaining, removed)` names a leaf of the graph over `remaining` and the criterion of each
+    remaining node; `removed` lists the leaves taken so far, the last one first. Returns the order, causes
+    first, and the criteria as [n_nodes - 1, n_nodes] with NaN for nodes already removed.
+    """
+    remaining, removed = list(range(n_nodes)), list[int]()
+    evidence = np.full((n_nodes - 1, n_nodes), np.nan)
+    for step in range(n_nodes - 1):
+        leaf, criterion = find_leaf(remaining, removed)
+        evidence[step, remaining] = criterion
+        remaining = [node for node in remaining if node != leaf]
+        removed = [leaf, *removed]
+    return remaining + removed, evidence
+
+
+def run(
+    table: Table,
+    context: Context,
+    *,
+    find_order: OrderStage,
+    find_edges: EdgeStage,
+    refine: RefineStage | None = None,
+    method: str = "custom",
+    settings: Mapping[str, Any] | None = None,
+) -> Discovery:
+    """Order the columns, mend the order if asked to, choose the edges, and name everything again.
+
+    The columns are first put into an order that depends on their contents alone, so that a permuted table
+    meets the same random numbers and gives the permuted answer, exactly.
+    """
+    timings: dict[str, float] = {}
+    positions = table.canonical_positions()
+    canonical = table.select(positions)
+    with _timed(timings, "order"):
+        ordering = find_order(canonical, context)
+    if ordering.timings:
+        timings = dict(ordering.timings)
+    if refine is not None:
+        with _timed(timings, "refine"):
+            ordering = refine(ordering, canonical, context)
+    with _timed(timings, "edges"):
+        evidence = find_edges(ordering, canonical, context)
+    back = np.argsort(positions)
+    return Discovery(
+        order=[canonical.names[i] for i in ordering.order],
+        names=table.names,
+        evidence=_rearranged(evidence, back),
+        method=method,
+        settings=dict(settings or {}),
+        seed=int(context.seed),
+        n_samples=table.n_samples,
+        timings=timings,
+        warnings=(*table.warnings, *ordering.warnings, *evidence.warnings),
+        versions=versions(),
+        leaf_evidence=None if ordering.evidence is None else ordering.evidence[:, back],
+        losses=ordering.losses,
+        model=ordering.model,
+    )
+
+
+def _rearranged(evidence: EdgeEvidence, back: npt.NDArray[np.intp]) -> EdgeEvidence:
+    cells = np.ix_(back, back)
+    return replace(
+        evidence,
+        p_values=evidence.p_values[cells],
+        tested=evidence.tested[cells],
+        chosen=evidence.chosen[cells],
+        measures={name: values[cells] for name, values in evidence.measures.items()},
+    )
+
+
+@contextmanager
+def _timed(timings: dict[str, float], stage: str) -> Iterator[None]:
+    start = perf_counter()
+    yield
+    timings[stage] = perf_counter() - start

@@ -1,0 +1,258 @@
+"""The command line: parse, call, write. Bad input ends with one sentence and exit code 2."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import App, CycloptsError, Parameter
+
+import diffan
+from diffan.discovery import Discovery
+from diffan.errors import DiffanError, InputError
+from diffan.files import write_text
+from diffan.progress import RichProgress, Silent
+from diffan.runfolder import dag_csv, load_dag
+
+app = App(
+    name="diffan",
+    help="Causal discovery from a table: a causal graph, its order and the evidence for every edge.",
+    version=diffan.__version__,
+)
+
+Output = Annotated[Path, Parameter(name=["--output", "-o"], help="Folder to write to.")]
+Quiet = Annotated[
+    bool, Parameter(name=["--quiet", "-q"], negative="", help="Show no progress and no summary.")
+]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print the result as JSON for a script.")]
+Seed = Annotated[int, Parameter(help="Same seed, same device: same answer.")]
+Device = Annotated[str, Parameter(help="auto, cpu or cuda.")]
+MethodName = Literal["diffan", "score", "cam", "gran-dag", "nogam", "das", "var-sort", "r2-sort", "random"]
+
+
+@app.command
+def discover(
+    data: Path,
+    /,
+    *,
+    output: Output,
+    method: MethodName = "diffan",
+    variant: str = "auto",
+    preset: Literal["default", "paper"] = "default",
+    cutoff: float | None = None,
+    seed: Seed = 0,
+    device: Device = "auto",
+    missing: Literal["error", "drop"] = "error",
+    transform: Literal["none", "log", "rank"] = "none",
+    option: Annotated[list[str] | None, Parameter(name=["--option"], negative="")] = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Discover the causal graph of a table and write a run folder.
+
+    The folder holds graph.json, adjacency.csv, order.txt, graph.graphml, graph.dot and report.html.
+
+    Example: diffan discover data.csv -o run/ --method diffan --seed 0
+
+    Parameters
+    ----------
+    data
+        A .csv, .tsv, .txt or .parquet file: one column per variable, a header line of names, numbers only.
+    method
+        How the causal order is found.
+    variant
+        Of method diffan: auto, masking, deciduous or greedy.
+    preset
+        "paper" takes the settings of the DiffAN paper.
+    cutoff
+        Edges with a smaller p-value are kept (0.001 when not given).
+    missing
+        "drop" leaves out rows with missing cells instead of refusing the file.
+    transform
+        "log" or "rank" (normal scores) of every column first, for heavy tails.
+    option
+        Any further setting as name=value; may be repeated.
+    """
+    settings = _parsed_options(option or [])
+    if cutoff is not None:
+        settings["cutoff"] = cutoff
+    result = diffan.discover(
+        data,
+        method,
+        variant=variant,
+        preset=preset,
+        seed=seed,
+        device=device,
+        missing=missing,
+        transform=transform,
+        progress=_progress(quiet or as_json),
+        **settings,
+    )
+    result.save(output)
+    if as_json:
+        _print_json(_result_record(result) | {"folder": str(output)})
+    elif not quiet:
+        _say(result.summary())
+        _say(f"written to {output}/ (open {output / 'report.html'})")
+
+
+@app.command
+def simulate(
+    *,
+    output: Output,
+    nodes: int = 20,
+    edges: int | None = None,
+    graph: Literal["er", "sf"] = "er",
+    mechanism: Literal["gp", "additive-gp", "mlp", "linear", "sigmoid"] = "gp",
+    noise: Literal["gauss", "exp", "laplace", "uniform", "gumbel"] = "gauss",
+    noise_scale: tuple[float, float] = (0.4, 0.8),
+    samples: int = 1000,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Simulate a table with a known graph: data.csv and truth.csv.
+
+    Parameters
+    ----------
+    nodes
+        Number of variables.
+    edges
+        Number of edges; as many as nodes when not given.
+    graph
+        er (Erdos-Renyi) or sf (scale-free).
+    mechanism
+        How a variable depends on its causes.
+    noise
+        Distribution of the additive noise.
+    noise_scale
+        Each variable's noise scale is uniform between these two.
+    samples
+        Number of rows.
+    """
+    dag = diffan.simulate.random_dag(nodes, nodes if edges is None else edges, graph=graph, seed=seed)
+    frame = diffan.simulate.sample_anm(
+        dag, samples, noise=noise, noise_scale=noise_scale, mechanism=mechanism, seed=seed
+    )
+    write_text(output / "truth.csv", dag_csv(dag))
+    write_text(output / "data.csv", frame.to_csv(index=False))
+    if as_json:
+        _print_json({"nodes": dag.n_nodes, "edges": dag.n_edges, "samples": samples, "folder": str(output)})
+    elif not quiet:
+        _say(f"{dag.n_nodes} variables, {dag.n_edges} edges, {samples} rows in {output}/data.csv and truth.csv")
+
+
+@app.command
+def evaluate(run: Path, /, *, truth: Path, as_json: Json = False) -> None:
+    """Compare a discovered graph with the true one: SHD, SID, order divergence, F1.
+
+    Parameters
+    ----------
+    run
+        A run folder, its graph.json, or an adjacency.csv.
+    truth
+        Adjacency CSV with named rows (causes) and columns (effects), or a run folder.
+    """
+    _show_scores(_scores(truth, run), as_json)
+
+
+@app.command
+def demo(
+    *, output: Output = Path("demo"), seed: Seed = 0, device: Device = "auto", quiet: Quiet = False
+) -> None:
+    """Simulate a table of 10 variables, discover its graph, print the scores and write the report."""
+    simulate(output=output / "simulated", nodes=10, samples=1000, seed=seed, quiet=quiet)
+    discover(output / "simulated" / "data.csv", output=output / "run", seed=seed, device=device, quiet=quiet)
+    _show_scores(_scores(output / "simulated" / "truth.csv", output / "run"), as_json=False)
+
+
+@app.command
+def version(*, as_json: Json = False) -> None:
+    """Print the versions of diffan and of what it computes with."""
+    from diffan.versions import versions
+
+    found = {"diffan": diffan.__version__, **versions()}
+    if as_json:
+        _print_json(found)
+    else:
+        _say("\n".join(f"{name} {number}" for name, number in found.items()))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit: 0 done, 1 a computation failed, 2 bad input, 130 interrupted."""
+    try:
+        app(arguments, exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        _fail(str(error) or "the command could not be understood; see diffan --help", 2)
+    except InputError as error:
+        _fail(str(error), 2)
+    except DiffanError as error:
+        _fail(str(error), 1)
+    except KeyboardInterrupt:
+        _fail("interrupted; nothing was written", 130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+
+
+def _scores(truth: Path, run: Path) -> dict[str, Any]:
+    true_dag, found = load_dag(truth), load_dag(run)
+    order = diffan.load(run).order if (run / "graph.json").is_file() or run.name == "graph.json" else None
+    scores: dict[str, Any] = diffan.metrics.evaluate(true_dag, found, order)
+    return scores
+
+
+def _show_scores(scores: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        _print_json(scores)
+        return
+    width = max(map(len, scores))
+    _say("\n".join(f"{name:<{width}}  {_figure(value)}" for name, value in scores.items()))
+
+
+def _figure(value: Any) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def _result_record(result: Discovery) -> dict[str, Any]:
+    edges = [{"source": a, "target": b, **facts} for (a, b), facts in result.edge_facts().items()]
+    return {
+        "method": result.method,
+        "order": result.order,
+        "edges": edges,
+        "timings": dict(result.timings),
+        "warnings": list(result.warnings),
+    }
+
+
+def _parsed_options(pairs: list[str]) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise InputError(f"--option takes name=value. Got {pair!r} instead.")
+        try:
+            options[name.strip().replace("-", "_")] = json.loads(value)
+        except ValueError:
+            options[name.strip().replace("-", "_")] = value
+    return options
+
+
+def _progress(quiet: bool) -> Silent | RichProgress:
+    return Silent() if quiet else RichProgress()
+
+
+def _print_json(content: dict[str, Any]) -> None:
+    _say(json.dumps(content, indent=1))
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+
+
+def _fail(sentence: str, code: int) -> None:
+    sys.stderr.write(f"diffan: {' '.join(sentence.split())}\n")
+    sys.exit(code)
