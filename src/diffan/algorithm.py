@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from time import perf_counter
@@ -19,27 +19,26 @@ from diffan.table import Table
 from diffan.versions import versions
 
 FloatArray = npt.NDArray[np.float64]
-LeafFinder = Callable[[list[int], list[int]], tuple[int, FloatArray]]
+LeafFinder = Callable[[Sequence[int], Sequence[int]], tuple[int, FloatArray]]
+"""(remaining, removed in order of removal) -> (leaf, criterion of each remaining node, least for a leaf)."""
 OrderStage = Callable[[Table, Context], Ordering]
 RefineStage = Callable[[Ordering, Table, Context], Ordering]
 EdgeStage = Callable[[Ordering, Table, Context], EdgeEvidence]
 
 
 def topological_order(find_leaf: LeafFinder, n_nodes: int) -> tuple[list[int], FloatArray]:
-    """Algorithm 1: find a leaf, put it before the leaves already found, and go on without it.
+    """Algorithm 1: find a leaf of what remains, put it before the leaves already found, go on without it.
 
-    `find_leaf(remaining, removed)` names a leaf of the graph over `remaining` and the criterion of each
-    remaining node; `removed` lists the leaves taken so far, the last one first. Returns the order, causes
-    first, and the criteria as [n_nodes - 1, n_nodes] with NaN for nodes already removed.
+    Returns the order, causes first, and the criterion at each choice, [n_nodes - 1, n_nodes], NaN where removed.
     """
     remaining, removed = list(range(n_nodes)), list[int]()
-    evidence = np.full((n_nodes - 1, n_nodes), np.nan)
-    for step in range(n_nodes - 1):
-        leaf, criterion = find_leaf(remaining, removed)
-        evidence[step, remaining] = criterion
-        remaining = [node for node in remaining if node != leaf]
-        removed = [leaf, *removed]
-    return remaining + removed, evidence
+    evidence = np.full((max(n_nodes - 1, 0), n_nodes), np.nan)
+    while len(remaining) > 1:
+        leaf, criterion = find_leaf(tuple(remaining), tuple(removed))
+        evidence[len(removed), remaining] = criterion
+        remaining.remove(leaf)
+        removed.append(leaf)
+    return remaining + removed[::-1], evidence
 
 
 def run(

@@ -21,6 +21,7 @@ app = App(
     name="diffan",
     help="Causal discovery from a table: a causal graph, its order and the evidence for every edge.",
     version=diffan.__version__,
+    suppress_keyboard_interrupt=False,  # `main` says what was left behind: nothing
 )
 
 Output = Annotated[Path, Parameter(name=["--output", "-o"], help="Folder to write to.")]

@@ -18,7 +18,7 @@ _COMMON: dict[str, Any] = {
     "seed": 0,
     "device": "auto",
     "missing": "error",
-    "transform": "none",
+    "column_transform": "none",  # discover's `transform`, a name that scikit-learn keeps for a method
     "standardize": True,
     "progress": False,
 }
@@ -50,7 +50,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _given(self) -> dict[str, Any]:
-        return {name: value for name, value in self.get_params(deep=False).items() if value is not None}
+        given = {name: value for name, value in self.get_params(deep=False).items() if value is not None}
+        return {"transform" if name == "column_transform" else name: value for name, value in given.items()}
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()

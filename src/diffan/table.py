@@ -176,9 +176,13 @@ def _numeric_values(frame: pd.DataFrame, names: tuple[str, ...]) -> FloatArray:
     refused: list[str] = []
     for j, name in enumerate(names):
         column = frame.iloc[:, j]
+        if column.dtype.kind == "c":
+            raise InputError(
+                f"Complex data not supported, but {name!r} holds it; keep the real part or the modulus."
+            )
         if isinstance(column.dtype, np.dtype) and column.dtype.kind in "buif":
             values[:, j] = column.to_numpy()
-        elif pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_complex_dtype(column.dtype):
+        elif pd.api.types.is_numeric_dtype(column.dtype):
             values[:, j] = column.to_numpy(dtype=np.float64, na_value=np.nan)
         else:
             example = _not_a_number(column)
