@@ -1,0 +1,144 @@
+"""Jacobians of a learned score by pushing the input tangents forward through the layers.
+
+A generic Jacobian does d backward passes. Here the first layer's tangents are rows of its weights, the hidden
+layers cost one batched product each, and when only the diagonal is wanted the last layer costs a dot product per
+variable. Points are taken in chunks, so that what is held at once stays within a stated budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from diffan.score.model import ScoreModel, absence, level_column
+from diffan.score.network import Dropout, Linear
+
+TENSORS_HELD = 3  # tangents before a layer, after it, and the slope between them
+FLOAT_BYTES = 4
+
+
+class Field(Protocol):
+    """A score and its derivatives; what leaf finders work with, learned or exact."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """The most that may be held at once."""
+        ...
+
+    def score(self, rows: Tensor, sigma: float) -> Tensor:
+        """[n, d] -> [n, d]."""
+        ...
+
+    def diagonal(
+        self, rows: Tensor, sigma: float, columns: Sequence[int], absent: Sequence[int] = ()
+    ) -> Tensor:
+        """d s_j / d x_j at rows [n, d] for each j of columns, [n, len(columns)], absent columns at zero."""
+        ...
+
+    def jacobian(self, rows: Tensor, sigma: float) -> Tensor:
+        """d s_i / d x_j at rows [n, d] as [n, i, j]."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkField:
+    """The field of a trained model."""
+
+    model: ScoreModel
+    memory_bytes: int = 2**26
+
+    def score(self, rows: Tensor, sigma: float) -> Tensor:
+        with torch.no_grad():
+            return self.model.score(rows, sigma)
+
+    def diagonal(
+        self, rows: Tensor, sigma: float, columns: Sequence[int], absent: Sequence[int] = ()
+    ) -> Tensor:
+        last = self.model.network.linears[-1]
+        own_outputs = last.weight[:, :, list(columns)].transpose(1, 2)  # [M, columns, width]
+
+        def own(tangents: Tensor) -> Tensor:
+            return torch.einsum("mbjw,mjw->bj", tangents, own_outputs) / len(own_outputs)
+
+        skip, gain = self._reading(sigma)
+        return skip + gain * self._over_chunks(rows, sigma, columns, absent, own)
+
+    def jacobian(self, rows: Tensor, sigma: float) -> Tensor:
+        last = self.model.network.linears[-1]
+
+        def every(tangents: Tensor) -> Tensor:
+            return last.push(tangents, tangents).mean(0).transpose(1, 2)  # [rows, outputs, inputs]
+
+        skip, gain = self._reading(sigma)
+        of_network = self._over_chunks(rows, sigma, range(rows.shape[1]), (), every)
+        return gain * of_network + skip * torch.eye(rows.shape[1], dtype=rows.dtype, device=rows.device)
+
+    def _reading(self, sigma: float) -> tuple[Tensor, Tensor]:
+        """s = skip * y + gain * F(y / sqrt(1 + sigma^2)), so ds/dy = skip + scaled gain * dF."""
+        level = torch.tensor(sigma, device=self.model.device)
+        skip, gain = self.model.reading(level)
+        return skip, gain * torch.rsqrt(1 + level.square())
+
+    def _over_chunks(
+        self,
+        rows: Tensor,
+        sigma: float,
+        columns: Sequence[int],
+        absent: Sequence[int],
+        finish: Callable[[Tensor], Tensor],
+    ) -> Tensor:
+        with torch.no_grad():
+            parts = [
+                finish(_last_hidden_tangents(self.model, chunk, sigma, columns, absent))
+                for chunk in self._chunks(rows, len(columns))
+            ]
+        return torch.cat(parts)
+
+    def _chunks(self, rows: Tensor, directions: int) -> Iterator[Tensor]:
+        network = self.model.network
+        width = max(int(linear.weight.shape[2]) for linear in network.linears)
+        per_row = TENSORS_HELD * FLOAT_BYTES * network.members * directions * width
+        yield from torch.split(rows, max(1, self.memory_bytes // per_row))
+
+
+def _last_hidden_tangents(
+    model: ScoreModel, rows: Tensor, sigma: float, columns: Sequence[int], absent: Sequence[int]
+) -> Tensor:
+    """d hidden / d input column, before the last layer: [M, rows, columns, width]."""
+    first, *hidden, _ = [layer for layer in model.network.layers if not isinstance(layer, Dropout)]
+    if not isinstance(first, Linear):
+        raise TypeError("A score network begins with a Linear layer.")
+    inputs = model.inputs(rows, level_column(rows, sigma), absence(rows, absent))
+    values = first.forward(inputs.expand(model.network.members, -1, -1))  # [M, rows, width]
+    tangents = first.weight[:, None, list(columns), :]  # [M, 1, columns, width], the same at every row
+    for layer in hidden:
+        tangents = layer.push(values, tangents)
+        values = layer.forward(values)
+    return tangents
+
+
+@dataclass(frozen=True, eq=False)
+class AutogradField:
+    """The field of any differentiable score of one point, [d] -> [d]: slow, for checks and exact scores."""
+
+    point_score: Callable[[Tensor], Tensor]
+    memory_bytes: int = 2**26
+
+    def score(self, rows: Tensor, sigma: float) -> Tensor:
+        scores: Tensor = torch.func.vmap(self.point_score)(rows)
+        return scores
+
+    def diagonal(
+        self, rows: Tensor, sigma: float, columns: Sequence[int], absent: Sequence[int] = ()
+    ) -> Tensor:
+        flags = absence(rows, absent)
+        rows = rows if flags is None else rows * (1 - flags)
+        return self.jacobian(rows, sigma).diagonal(dim1=1, dim2=2)[:, list(columns)]
+
+    def jacobian(self, rows: Tensor, sigma: float) -> Tensor:
+        derivatives: Tensor = torch.func.vmap(torch.func.jacrev(self.point_score))(rows)
+        return derivatives

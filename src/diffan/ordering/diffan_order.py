@@ -1,0 +1,108 @@
+"""From a table to a causal order: train the score once, then peel leaves with the chosen variant."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from diffan.algorithm import LeafFinder, topological_order
+from diffan.context import Context
+from diffan.ordering.curvature import Field, NetworkField
+from diffan.ordering.deciduous import FillReport, deciduous_finder
+from diffan.ordering.greedy import Refit, greedy_finder
+from diffan.ordering.masking import masking_finder
+from diffan.ordering.points import OrderingPoints
+from diffan.ordering.result import Ordering
+from diffan.score.model import ScoreModel
+from diffan.score.training import train
+from diffan.settings import DiffanSettings
+from diffan.table import Table
+
+Array = npt.NDArray[np.float64]
+LEAST_POINTS = 64  # a variance over fewer points is mostly chance
+
+
+def find_order(table: Table, settings: DiffanSettings, context: Context) -> Ordering:
+    """Order the columns of a table, causes first, with the evidence at every step.
+
+    The score is learned on standardised columns in any case; in a table that keeps the user's units the derivatives
+    are turned back into them before leaves are compared.
+    """
+    device = context.torch_device()
+    values = table.values if table.standardized else table.values / table.scale
+    started = time.perf_counter()
+    model, losses = train(values, settings.score, context.rng("score"), device, context.progress)
+    trained = time.perf_counter()
+    report = FillReport()
+    scale = None if table.standardized else table.scale
+    points = OrderingPoints(values, settings.order, _order_seed(context), device, scale=scale)
+    finder = _make_finder(points, model, settings, context, report)
+    with context.progress.task("order", max(table.n_variables - 1, 0)) as task:
+
+        def find_leaf(remaining: Sequence[int], removed: Sequence[int]) -> tuple[int, Array]:
+            found = finder(remaining, removed)
+            task.advance(1)
+            return found
+
+        order, evidence = topological_order(find_leaf, table.n_variables)
+    return Ordering(
+        order=order,
+        evidence=evidence,
+        losses=losses,
+        timings={"train": trained - started, "order": time.perf_counter() - trained},
+        warnings=report.warnings(),
+        model=model.to_arrays(),
+    )
+
+
+def _order_seed(context: Context) -> int:
+    return int(context.rng("order").integers(2**62))
+
+
+def _make_finder(
+    points: OrderingPoints, model: ScoreModel, settings: DiffanSettings, context: Context, report: FillReport
+) -> LeafFinder:
+    field = _field(model, settings)
+    if settings.variant == "masking":
+        return masking_finder(field, points)
+    if settings.variant == "deciduous":
+        return deciduous_finder(field, _fewer_for_many_variables(points), report=report)
+    return greedy_finder(_retrainer(points.values, model, settings, context), points)
+
+
+def _fewer_for_many_variables(points: OrderingPoints) -> OrderingPoints:
+    """Full Jacobians cost d times their diagonals: above 100 variables fewer rows keep deciduous affordable."""
+    affordable = max(LEAST_POINTS, points.settings.order_batch_size * 100 // points.values.shape[1])
+    rows = min(points.settings.order_batch_size, affordable)
+    return replace(points, settings=replace(points.settings, order_batch_size=rows))
+
+
+def _field(model: ScoreModel, settings: DiffanSettings) -> NetworkField:
+    megabytes = settings.order.memory_mb or (4096 if model.device.type == "cuda" else 64)
+    return NetworkField(model, memory_bytes=megabytes * 2**20)
+
+
+def _retrainer(values: Array, model: ScoreModel, settings: DiffanSettings, context: Context) -> Refit:
+    """Retrain on fewer and fewer columns, each time from the weights before with the dropped column at zero."""
+    latest = {tuple(range(model.n_variables)): model}
+    brief = replace(settings.score, max_steps=settings.order.greedy_steps)
+    device: torch.device = model.device
+
+    def refit(columns: Sequence[int]) -> Field:
+        wanted = tuple(columns)
+        if wanted not in latest:
+            ((before, start),) = latest.items()
+            kept = [before.index(column) for column in wanted]
+            # The same stream each time: the rows held out stay held out, so that none is ever trained on.
+            rng = context.rng("greedy")
+            fitted, _ = train(values[:, list(wanted)], brief, rng, device, warm_start=start.restricted(kept))
+            latest.clear()
+            latest[wanted] = fitted
+        return _field(latest[wanted], settings)
+
+    return refit
