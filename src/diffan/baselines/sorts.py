@@ -1,0 +1,66 @@
+"""Orders that cost nothing: by raw variance, by R^2, by chance.
+
+A method that does not beat these on a benchmark has learnt what the benchmark gives away: variances that grow
+along the causal order (Reisach et al. 2021), or explained shares of variance that do, which survive
+standardising (Reisach et al. 2023).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from diffan.context import Context
+from diffan.errors import InputError
+from diffan.ordering.result import Ordering
+from diffan.table import Table
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class VarSortOptions:
+    """Sorting by raw variance has no options."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class R2SortOptions:
+    """Sorting by R^2 has no options."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomOptions:
+    """A random order has no options beyond the seed."""
+
+
+SortOptions: TypeAlias = VarSortOptions | R2SortOptions | RandomOptions
+
+
+def find_order(table: Table, options: SortOptions, context: Context) -> Ordering:
+    """Order the columns by the criterion the options stand for, least first."""
+    if isinstance(options, VarSortOptions):
+        return Ordering(order=_ascending(table.scale))
+    if isinstance(options, R2SortOptions):
+        return Ordering(order=_ascending(linear_r2(table.values)))
+    if isinstance(options, RandomOptions):
+        return Ordering(order=context.rng("random order").permutation(table.n_variables).tolist())
+    raise InputError(f"A sort needs VarSortOptions, R2SortOptions or RandomOptions. Got {options!r} instead.")
+
+
+def linear_r2(values: FloatArray) -> FloatArray:
+    """R^2 of each column in a linear regression on all others: [d].
+
+    The inverse of the correlation matrix holds them all, since its j-th diagonal entry is 1 / (1 - R_j^2). The
+    pseudo-inverse keeps this defined when there are fewer rows than columns.
+    """
+    if values.shape[1] == 1:
+        return np.zeros(1)
+    precision = np.linalg.pinv(np.corrcoef(values, rowvar=False), hermitian=True)
+    return 1.0 - 1.0 / np.clip(np.diag(precision), 1.0, None)
+
+
+def _ascending(criterion: FloatArray) -> list[int]:
+    return [int(node) for node in np.argsort(criterion, kind="stable")]
