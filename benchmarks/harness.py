@@ -26,7 +26,9 @@ Cell = Callable[[PaperCase, str, str], Record]  # (data set, name of the contend
 KINDS = [("er", 1), ("er", 5), ("sf", 1), ("sf", 5)]
 
 
-def grid(seeds: Iterable[int], n_nodes: int = 20, n_samples: int = 1000, scales: Sequence[int] = (0, 1, 2)) -> list[PaperCase]:
+def grid(
+    seeds: Iterable[int], n_nodes: int = 20, n_samples: int = 1000, scales: Sequence[int] = (0, 1, 2)
+) -> list[PaperCase]:
     """The paper's grid: four kinds of graph, three noises, the scale ranges, some seeds."""
     return [
         PaperCase(graph, density, noise, scale, seed, n_nodes, n_samples)
@@ -38,7 +40,13 @@ def grid(seeds: Iterable[int], n_nodes: int = 20, n_samples: int = 1000, scales:
 
 
 def sweep(
-    cell: Cell, cases: Sequence[PaperCase], names: Sequence[str], *, jobs: int, device: str, out: Path | None = None
+    cell: Cell,
+    cases: Sequence[PaperCase],
+    names: Sequence[str],
+    *,
+    jobs: int,
+    device: str,
+    out: Path | None = None,
 ) -> list[Record]:
     """Run every (case, name); cells already in `out` are not run again."""
     records = read(out) if out and out.exists() else []
@@ -81,7 +89,9 @@ def _guarded(cell: Cell, case: PaperCase, name: str, device: str) -> Record:
         return record | {"error": f"{type(error).__name__}: {error}"}
 
 
-def print_table(records: Sequence[Record], value: str, names: Sequence[str], *, by_noise: bool = False) -> None:
+def print_table(
+    records: Sequence[Record], value: str, names: Sequence[str], *, by_noise: bool = False
+) -> None:
     """Mean of one value: a row per contender, a column per kind of graph (and noise), the mean last."""
     groups: dict[tuple[str, str], list[float]] = defaultdict(list)
     columns: dict[str, None] = {}

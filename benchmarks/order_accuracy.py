@@ -13,17 +13,25 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from diffan.simulate.grid import PaperCase
 from harness import Record, grid, print_table, sweep
 
-from diffan.simulate.grid import PaperCase
-
-CONTENDERS = ["masking", "deciduous", "greedy", "paper-masking", "paper-deciduous", "score", "r2-sort", "random"]
+CONTENDERS = [
+    "masking",
+    "deciduous",
+    "greedy",
+    "paper-masking",
+    "paper-deciduous",
+    "score",
+    "r2-sort",
+    "random",
+]
 
 
 def order_cell(case: PaperCase, name: str, device: str) -> Record:
     from diffan.context import Context
-    from diffan.metrics import order_divergence
     from diffan.methods import METHODS
+    from diffan.metrics import order_divergence
     from diffan.table import Table
 
     frame, truth = case.draw(device="cpu")

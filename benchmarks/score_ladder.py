@@ -13,6 +13,7 @@ import json
 import math
 import time
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from multiprocessing import get_context
 
 import numpy as np
@@ -40,7 +41,9 @@ class Config:
     averaging: float = 0.98
     feature: str = "plain"
     cosine: bool = False  # learning rate falls to zero along a cosine
-    gaussian_skip: bool = False  # the exact denoiser of Gaussian data is built in; the network learns the rest
+    gaussian_skip: bool = (
+        False  # the exact denoiser of Gaussian data is built in; the network learns the rest
+    )
     antithetic: bool = False  # every row with its noise and with its noise turned round
     draws: int = 1  # noise draws per row and step
     batch: int = 0  # rows a step; 0 for all
@@ -71,12 +74,46 @@ CONFIGS = {
     "s4": replace(BASE, depth=2, dropout=0.1, batch=256, learning_rate=3e-3, weight_decay=2.0),
     "s5": replace(BASE, depth=2, dropout=0.2, batch=256, learning_rate=5e-3, max_steps=800, cosine=True),
     "s6": replace(BASE, depth=2, dropout=0.1, batch=256, learning_rate=5e-3, max_steps=800, cosine=True),
-    "s7": replace(BASE, depth=2, dropout=0.1, batch=256, width=256, ensemble=4, learning_rate=5e-3, max_steps=800, cosine=True),
-    "s8": replace(BASE, depth=3, dropout=0.1, batch=256, width=256, ensemble=4, learning_rate=3e-3, max_steps=800, cosine=True),
-    "s9": replace(BASE, depth=2, dropout=0.2, batch=256, ensemble=4, learning_rate=5e-3, max_steps=1500, cosine=True),
-    "s10": replace(BASE, depth=2, dropout=0.2, batch=256, ensemble=4, learning_rate=5e-3, max_steps=1500, cosine=True, refit=True),
+    "s7": replace(
+        BASE,
+        depth=2,
+        dropout=0.1,
+        batch=256,
+        width=256,
+        ensemble=4,
+        learning_rate=5e-3,
+        max_steps=800,
+        cosine=True,
+    ),
+    "s8": replace(
+        BASE,
+        depth=3,
+        dropout=0.1,
+        batch=256,
+        width=256,
+        ensemble=4,
+        learning_rate=3e-3,
+        max_steps=800,
+        cosine=True,
+    ),
+    "s9": replace(
+        BASE, depth=2, dropout=0.2, batch=256, ensemble=4, learning_rate=5e-3, max_steps=1500, cosine=True
+    ),
+    "s10": replace(
+        BASE,
+        depth=2,
+        dropout=0.2,
+        batch=256,
+        ensemble=4,
+        learning_rate=5e-3,
+        max_steps=1500,
+        cosine=True,
+        refit=True,
+    ),
     "s11": replace(BASE, depth=2, dropout=0.2, ensemble=4, learning_rate=4e-3, max_steps=800, cosine=True),
-    "s12": replace(BASE, depth=3, dropout=0.2, ensemble=4, learning_rate=2e-3, max_steps=800, cosine=True, refit=True),
+    "s12": replace(
+        BASE, depth=3, dropout=0.2, ensemble=4, learning_rate=2e-3, max_steps=800, cosine=True, refit=True
+    ),
     "a1": replace(BASE, depth=2, averaging=0.995, max_steps=3000),
     "a2": replace(BASE, depth=2, dropout=0.1, averaging=0.995),
     "a3": replace(BASE, depth=2, dropout=0.1, averaging=0.995, learning_rate=2e-3, weight_decay=0.5),
@@ -170,7 +207,7 @@ class Net:
     def __init__(self, members: int, inputs: int, outputs: int, config: Config, device: torch.device) -> None:
         sizes = [inputs] + [config.width] * config.depth + [outputs]
         self.weights, self.biases = [], []
-        for a, b in zip(sizes[:-1], sizes[1:], strict=True):
+        for a, b in pairwise(sizes):
             bound = 1 / math.sqrt(a)
             self.weights.append(((torch.rand(members, a, b, device=device) * 2 - 1) * bound).requires_grad_())
             self.biases.append(((torch.rand(members, 1, b, device=device) * 2 - 1) * bound).requires_grad_())
@@ -181,7 +218,11 @@ class Net:
 
     @staticmethod
     def act(name, z):
-        return {"tanh": torch.tanh, "silu": torch.nn.functional.silu, "softplus": torch.nn.functional.softplus}[name](z)
+        return {
+            "tanh": torch.tanh,
+            "silu": torch.nn.functional.silu,
+            "softplus": torch.nn.functional.softplus,
+        }[name](z)
 
     @staticmethod
     def slope(name, z):
@@ -267,7 +308,9 @@ def fit(data: torch.Tensor, config: Config, snapshot: torch.Tensor | None = None
     net = Net(members, d + 1 + (d if config.masked else 0), d, config, device)
     data_m = data.repeat_interleave(config.ensemble, 0)
     held = 0 if snapshot is not None else int(0.15 * n)
-    perm = torch.stack([torch.randperm(n, device=device) for _ in range(sets)]).repeat_interleave(config.ensemble, 0)
+    perm = torch.stack([torch.randperm(n, device=device) for _ in range(sets)]).repeat_interleave(
+        config.ensemble, 0
+    )
     if config.folds:
         perm = torch.stack([p.roll((i % config.ensemble) * held) for i, p in enumerate(perm)])
     rows = torch.arange(members, device=device)[:, None]
@@ -275,7 +318,10 @@ def fit(data: torch.Tensor, config: Config, snapshot: torch.Tensor | None = None
     spectrum = spectrum_of(data_m) if config.gaussian_skip else None
     mean, std = config.log_sigma
     opt = torch.optim.AdamW(
-        [{"params": net.weights, "weight_decay": config.weight_decay}, {"params": net.biases, "weight_decay": 0.0}],
+        [
+            {"params": net.weights, "weight_decay": config.weight_decay},
+            {"params": net.biases, "weight_decay": 0.0},
+        ],
         lr=config.learning_rate,
         fused=True,
     )
@@ -288,14 +334,19 @@ def fit(data: torch.Tensor, config: Config, snapshot: torch.Tensor | None = None
         v_sigma = torch.exp(-1.0 + 0.7 * math.sqrt(2) * torch.erfinv(2 * share - 1)).expand(members, -1, 1)
         v_eps = torch.randn(sets, v.shape[1], d, device=device).repeat_interleave(config.ensemble, 0)
         v_mask = torch.ones_like(v) if config.masked else None
-        v_in, v_target = network_input(v + v_sigma * v_eps, v_sigma, v_mask), target(v, v_eps, v_sigma, spectrum)
+        v_in, v_target = (
+            network_input(v + v_sigma * v_eps, v_sigma, v_mask),
+            target(v, v_eps, v_sigma, spectrum),
+        )
     lowest = torch.full((sets,), math.inf, device=device)
     best_step = torch.zeros(sets, device=device, dtype=torch.long) if snapshot is None else snapshot
     last = config.max_steps if snapshot is None else int(snapshot.max())
     for step in range(1, last + 1):
         if config.cosine:
             for group in opt.param_groups:
-                group["lr"] = config.learning_rate * 0.5 * (1 + math.cos(math.pi * (step - 1) / config.max_steps))
+                group["lr"] = (
+                    config.learning_rate * 0.5 * (1 + math.cos(math.pi * (step - 1) / config.max_steps))
+                )
         rows_now = train
         if config.batch:
             rows_now = train[:, torch.randint(train.shape[1], (config.batch,), device=device)]
@@ -341,9 +392,11 @@ def fit(data: torch.Tensor, config: Config, snapshot: torch.Tensor | None = None
 
 
 @torch.no_grad()
-def orders(net: Net, weights, data: torch.Tensor, config: Config, criterion: str, sigmas, at: str, points: int = 400):
+def orders(
+    net: Net, weights, data: torch.Tensor, config: Config, criterion: str, sigmas, at: str, points: int = 400
+):
     device = data.device
-    sets, n, d = data.shape
+    sets, _, d = data.shape
     e = config.ensemble
     removed = torch.zeros(sets, d, dtype=torch.bool, device=device)
     found = torch.zeros(sets, d, dtype=torch.long, device=device)
@@ -417,7 +470,9 @@ def main() -> None:
     data = torch.tensor(np.stack([values for values, _ in drawn]), device=device)
     graphs = [adjacency for _, adjacency in drawn]
     kinds = [f"{c.graph.upper()}{c.density}" for c in grid]
-    print(f"{'config':12s} {'loss':>7s} {'steps':>6s} {'sec':>6s}  " + " ".join(f"{o:>9s}" for o in args.orders))
+    print(
+        f"{'config':12s} {'loss':>7s} {'steps':>6s} {'sec':>6s}  " + " ".join(f"{o:>9s}" for o in args.orders)
+    )
     for name in args.configs:
         config = CONFIGS[name]
         torch.manual_seed(0)
@@ -431,17 +486,36 @@ def main() -> None:
             found = orders(net, weights, data, config, *ORDERS[order_name])
             values = [divergence(a, o) for a, o in zip(graphs, found, strict=True)]
             row.append(float(np.mean(values)))
-            detail[order_name] = {k: float(np.mean([v for v, q in zip(values, kinds, strict=True) if q == k])) for k in dict.fromkeys(kinds)}
+            detail[order_name] = {
+                k: float(np.mean([v for v, q in zip(values, kinds, strict=True) if q == k]))
+                for k in dict.fromkeys(kinds)
+            }
         print(
             f"{name:12s} {float(loss.mean()):7.4f} {float(steps.float().mean()):6.0f} {seconds:6.1f}  "
             + " ".join(f"{v:9.2f}" for v in row),
             flush=True,
         )
         best = min(detail, key=lambda o: sum(detail[o].values()))
-        print("             " + "; ".join(f"{o}: " + "/".join(f"{v:.1f}" for v in detail[o].values()) for o in {best, args.orders[0]}), flush=True)
+        print(
+            "             "
+            + "; ".join(
+                f"{o}: " + "/".join(f"{v:.1f}" for v in detail[o].values()) for o in {best, args.orders[0]}
+            ),
+            flush=True,
+        )
         if args.out:
             with open(args.out, "a") as stream:
-                stream.write(json.dumps({"config": name, "loss": float(loss.mean()), "steps": steps.tolist(), "orders": detail}) + "\n")
+                stream.write(
+                    json.dumps(
+                        {
+                            "config": name,
+                            "loss": float(loss.mean()),
+                            "steps": steps.tolist(),
+                            "orders": detail,
+                        }
+                    )
+                    + "\n"
+                )
 
 
 if __name__ == "__main__":

@@ -196,8 +196,9 @@ def test_duplicated_and_collinear_columns_are_named() -> None:
 def test_an_unknown_container_or_choice() -> None:
     assert "Got int instead" in refusal(3)
     assert "rows of equal length" in refusal([[1, 2], [3]])
-    assert "The 'missing' parameter must be one of 'error', 'drop'. Got 'skip' instead." == refusal(
-        frame(), missing="skip"
+    assert (
+        refusal(frame(), missing="skip")
+        == "The 'missing' parameter must be one of 'error', 'drop'. Got 'skip' instead."
     )
     assert "transform='log' needs positive columns" in refusal(frame(), transform="log")
 

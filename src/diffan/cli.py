@@ -143,7 +143,9 @@ def simulate(
     if as_json:
         _print_json({"nodes": dag.n_nodes, "edges": dag.n_edges, "samples": samples, "folder": str(output)})
     elif not quiet:
-        _say(f"{dag.n_nodes} variables, {dag.n_edges} edges, {samples} rows in {output}/data.csv and truth.csv")
+        _say(
+            f"{dag.n_nodes} variables, {dag.n_edges} edges, {samples} rows in {output}/data.csv and truth.csv"
+        )
 
 
 @app.command

@@ -174,8 +174,10 @@ def from_json(content: dict[str, Any]) -> Discovery:
 def dag_csv(dag: Dag) -> str:
     """0/1 with named rows (causes) and columns (effects)."""
     text = io.StringIO()
-    quoting = csv.QUOTE_NONNUMERIC if any("\r" in name for name in dag.names) else csv.QUOTE_MINIMAL
-    writer = csv.writer(text, lineterminator="\n", quoting=quoting)
+    if any("\r" in name for name in dag.names):  # which the writer would leave bare
+        writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+    else:
+        writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["", *dag.names])
     for name, row in zip(dag.names, dag.adjacency.tolist(), strict=True):
         writer.writerow([name, *row])

@@ -1,0 +1,73 @@
+"""Seconds to train and to order, and how they grow with rows and variables.
+
+    python benchmarks/speed.py --device cpu                 # d = 20 and growth
+    python benchmarks/speed.py --device cuda --large        # also 500 variables, ordering alone
+
+Data are independent normals: times do not depend on what the columns hold, but for where early stopping ends, so the
+number of training steps is printed beside the seconds. Each case is run twice and the second time is printed: the
+first one pays for loading libraries and, on a GPU, for its context.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from diffan.context import Context
+from diffan.ordering.diffan_order import find_order
+from diffan.settings import DiffanSettings
+from diffan.simulate.grid import PaperCase
+from diffan.table import Table
+
+
+def table_of(d: int, n: int) -> Table:
+    if d <= 50 and n <= 2500:
+        return Table.read(PaperCase("er", 1, "gauss", 0, 0, d, n).draw(device="cpu")[0])
+    return Table.read(np.random.default_rng(0).normal(size=(n, d)))
+
+
+def timed(d: int, n: int, device: str, settings: DiffanSettings, repeats: int = 2) -> None:
+    table = table_of(d, n)
+    for _ in range(repeats):
+        found = find_order(table, settings, Context(device=device))
+    if device == "cuda":
+        peak = f"{torch.cuda.max_memory_allocated() / 2**30:.2f} GiB"
+        torch.cuda.reset_peak_memory_stats()
+    else:
+        peak = "-"
+    train, order = found.timings["train"], found.timings["order"]
+    steps = int(found.losses["step"][-1])
+    print(
+        f"| {settings.variant} | {d} | {n} | {steps} | {train:.2f} | {order:.2f} | {train + order:.2f} | {peak} |",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--large", action="store_true", help="500 variables as well")
+    parser.add_argument("--brief", action="store_true", help="d = 20, n = 1000 and the large case alone")
+    args = parser.parse_args()
+    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, device {args.device}")
+    print("| variant | d | n | steps | train s | order s | both s | peak |")
+    print("|---|---|---|---|---|---|---|---|")
+    default = DiffanSettings()
+    for variant in ("masking", "deciduous", "greedy"):
+        timed(20, 1000, args.device, replace(default, variant=variant))
+    if not args.brief:
+        for n in (300, 3000, 10_000):
+            timed(20, n, args.device, default, repeats=1)
+        for d in (10, 50, 100):
+            timed(d, 1000, args.device, default, repeats=1)
+    if args.large:
+        short = replace(default, score=replace(default.score, max_steps=50))
+        for variant in ("masking", "deciduous"):
+            timed(500, 10_000, args.device, replace(short, variant=variant), repeats=1)
+
+
+if __name__ == "__main__":
+    main()
