@@ -121,6 +121,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=BASELINES, default=BASELINES)
     parser.add_argument("--input", nargs="+", choices=["standardised", "raw"], default=["standardised"])
     parser.add_argument("--seeds", type=int, nargs="+", default=[1000, 1001, 1002])
+    parser.add_argument("--scales", type=int, nargs="+", default=[0, 1, 2], help="which noise scale ranges")
     parser.add_argument("--nodes", type=int, default=20)
     parser.add_argument("--samples", type=int, default=1000)
     parser.add_argument("--device", default="cpu")
@@ -132,7 +133,7 @@ def main() -> None:
         records = read(args.score)
     else:
         names = [m + ("-raw" if kind == "raw" else "") for kind in args.input for m in args.methods]
-        cases = grid(args.seeds, args.nodes, args.samples)
+        cases = grid(args.seeds, args.nodes, args.samples, args.scales)
         records = sweep(cell, cases, names, jobs=args.jobs, device=args.device, out=args.out)
     records = [with_sid(record) for record in records]
     if file := args.score or args.out:

@@ -3,14 +3,14 @@
     python benchmarks/order_accuracy.py --device cuda --jobs 8            # d = 20, n = 1000, 108 sets
     python benchmarks/order_accuracy.py --samples 3000 --seeds 1000      # 36 sets
 
-Evaluation seeds are 1000 and above; nothing was tuned on them. Standardised columns, no refinement, no pruning.
+A contender may carry settings, "masking;width=256;mean_weight=2". Evaluation seeds are 1000 and above; nothing was tuned on them. Standardised columns, no refinement, no pruning.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
-from dataclasses import replace
 from pathlib import Path
 
 from diffan.simulate.grid import PaperCase
@@ -32,16 +32,18 @@ def order_cell(case: PaperCase, name: str, device: str) -> Record:
     from diffan.context import Context
     from diffan.methods import METHODS
     from diffan.metrics import order_divergence
+    from diffan.options import apply
     from diffan.table import Table
 
     frame, truth = case.draw(device="cpu")
     table = Table.read(frame)
-    preset, _, variant = name.rpartition("-")
+    label, *changes = name.split(";")
+    preset, _, variant = label.rpartition("-")
     is_variant = variant in ("masking", "deciduous", "greedy")
-    method = METHODS["diffan" if is_variant else name]
+    method = METHODS["diffan" if is_variant else label]
     settings = method.default_settings(preset if is_variant and preset else "default")
-    if is_variant:
-        settings = replace(settings, variant=variant)
+    options = {key: json.loads(value) for key, value in (change.split("=") for change in changes)}
+    (settings,) = apply(options | ({"variant": variant} if is_variant else {}), settings, what=name)
     started = time.perf_counter()
     ordering = method.find_order(table, settings, Context(seed=0, device=device))
     seconds = time.perf_counter() - started

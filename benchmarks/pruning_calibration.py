@@ -3,6 +3,7 @@
     python benchmarks/pruning_calibration.py null        # size on data without edges
     python benchmarks/pruning_calibration.py power       # weak terms, and the true edges of the stored mgcv cases
     python benchmarks/pruning_calibration.py cutoffs     # SHD and SID of the rules at the true order, sparse and dense
+    python benchmarks/pruning_calibration.py screening   # what screening above 50 columns loses, at the true order
 
 Seeds from 1000 on are for evaluation: nothing was chosen on them. Constants (the half degree of freedom of the test,
 the posterior of the adaptive rule) were chosen on smaller seeds, as `--first-seed 100` shows again.
@@ -144,6 +145,41 @@ def cutoffs(first_seed: int, n_seeds: int) -> None:
             print(f"| {name} | " + " | ".join(f"{m:.2f}" for m in [*means, np.mean(means)]) + " |")
 
 
+def screening(first_seed: int, n_seeds: int) -> None:
+    """True edges with p < 0.001 when all predecessors are tested, and when 10 or 20 of them are screened first."""
+    print(
+        "| graph | columns | rows | true edges | found by testing all (false) | screened to | of these kept | found (false) |"
+    )
+    print("|" + "---|" * 8)
+    for graph, density, d, rows in (
+        ("er", 1, 60, 1000),
+        ("er", 4, 60, 1000),
+        ("sf", 1, 100, 5000),
+        ("sf", 4, 100, 5000),
+    ):
+        counts = defaultdict(lambda: np.zeros(3, dtype=int))
+        edges, everything = 0, np.zeros(2, dtype=int)
+        for seed in range(first_seed, first_seed + n_seeds):
+            frame, truth = PaperCase(graph, density, "gauss", 0, seed, d, rows).draw(device="cpu")
+            true, order, table = truth.adjacency == 1, topological_indices(truth.adjacency), Table.read(frame)
+            full = prune(order, table, settings=PruneSettings(screen_above=d), context=CPU).chosen
+            edges += int(true.sum())
+            everything += [int((full & true).sum()), int((full & ~true).sum())]
+            for most in (10, 20):
+                part = prune(order, table, settings=PruneSettings(max_neighbours=most), context=CPU)
+                counts[most] += [
+                    int((full & true & part.tested).sum()),
+                    int((part.chosen & true).sum()),
+                    int((part.chosen & ~true).sum()),
+                ]
+        for most, (kept, found, false) in counts.items():
+            print(
+                f"| {graph.upper()}{density} | {d} | {rows} | {edges} | {everything[0]} ({everything[1]}) | {most} "
+                f"| {kept} | {found} ({false}) |",
+                flush=True,
+            )
+
+
 def _table(values: np.ndarray) -> Table:
     center, scale = values.mean(axis=0), values.std(axis=0)
     return Table((values - center) / scale, tuple(f"x{j}" for j in range(values.shape[1])), center, scale)
@@ -153,16 +189,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("part", choices=["null", "power", "cutoffs"])
+    parser.add_argument("part", choices=["null", "power", "cutoffs", "screening"])
     parser.add_argument("--first-seed", type=int, default=1000)
-    parser.add_argument("--size", type=int, help="tests per row (null), sets (power) or seeds (cutoffs)")
+    parser.add_argument("--size", type=int, help="tests per row (null), sets (power) or seeds (the others)")
     given = parser.parse_args()
     if given.part == "null":
         null(given.first_seed, given.size or 10_000)
     elif given.part == "power":
         power(given.first_seed, given.size or 500)
-    else:
+    elif given.part == "cutoffs":
         cutoffs(given.first_seed, given.size or 3)
+    else:
+        screening(given.first_seed, given.size or 2)
 
 
 if __name__ == "__main__":

@@ -69,6 +69,7 @@ def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
 
 
 def test_torch_accumulates_the_same_sums(values: np.ndarray) -> None:
+    values.setflags(write=False)
     for weights in (None, np.linspace(0, 2, len(values))):
         rows = _Rows(values, 400, weights, 9)
         bases = tuple(column_basis(column, 9) for column in rows.sample().T)

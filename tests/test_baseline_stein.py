@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from diffan.errors import FitError
 from diffan.score.stein import (
     SteinEstimate,
     drop_column,
@@ -96,6 +97,11 @@ def test_bandwidth_beyond_a_few_thousand_rows_uses_evenly_spaced_rows() -> None:
     x = points(2500, 3)
     exact = float(torch.pdist(x).square().median())
     assert median_square(pairwise_squares(x)) == pytest.approx(exact, rel=0.02)
+
+
+def test_a_singular_kernel_asks_for_more_ridge() -> None:
+    with pytest.raises(FitError, match="raise 'ridge'"):
+        SteinEstimate(points().repeat(2, 1), ridge=1e-20)
 
 
 def test_memory_is_four_square_matrices() -> None:

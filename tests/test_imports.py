@@ -13,7 +13,7 @@ SOURCE = Path(diffan.__file__).parent
 
 # From the ground up; a module may import from its own layer's package and from lower layers only.
 LAYERS = [
-    {"errors", "progress", "versions"},
+    {"errors", "progress", "versions", "threads"},
     {"options", "context", "dag", "files", "evidence", "settings"},
     {"table", "ordering.result"},
     {"discovery", "additive", "simulate", "metrics", "datasets"},
@@ -22,7 +22,7 @@ LAYERS = [
     {"ordering", "likelihood", "pruning"},
     {"report"},
     {"runfolder"},
-    {"baselines"},
+    {"baselines", "finish"},
     {"methods"},
     {"estimators"},
     {"cli"},

@@ -13,7 +13,7 @@ from diffan.ordering.choice import choose, criterion_of
 from diffan.ordering.points import OrderingPoints
 from diffan.settings import OrderSettings
 
-BASE = OrderSettings(order_batch_size=20)
+BASE = OrderSettings(order_batch_size=20, mean_weight=0.0)
 CPU = torch.device("cpu")
 
 

@@ -14,6 +14,7 @@ import diffan
 from diffan.discovery import Discovery
 from diffan.errors import DiffanError, InputError
 from diffan.files import write_text
+from diffan.finish import parse_refine
 from diffan.progress import RichProgress, Silent
 from diffan.runfolder import dag_csv, load_dag
 
@@ -43,6 +44,8 @@ def discover(
     method: MethodName = "diffan",
     variant: str = "auto",
     preset: Literal["default", "paper"] = "default",
+    refine: Literal["auto", "kernel", "additive", "none"] = "auto",
+    edges: Literal["auto", "likelihood", "additive"] = "auto",
     cutoff: float | None = None,
     seed: Seed = 0,
     device: Device = "auto",
@@ -68,6 +71,10 @@ def discover(
         Of method diffan: auto, masking, deciduous or greedy.
     preset
         "paper" takes the settings of the DiffAN paper.
+    refine
+        Mend the order by a likelihood; auto: kernel for method diffan, none for the others.
+    edges
+        Choose edges by that likelihood or by additive tests; auto: likelihood for method diffan.
     cutoff
         Edges with a smaller p-value are kept (0.001 when not given).
     missing
@@ -85,6 +92,8 @@ def discover(
         method,
         variant=variant,
         preset=preset,
+        refine=parse_refine(refine),
+        edges=edges,
         seed=seed,
         device=device,
         missing=missing,

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 
 from diffan.discovery import Discovery
+from diffan.likelihood.settings import LikelihoodSettings
 from diffan.methods import METHODS, discover
 from diffan.options import as_record
 from diffan.pruning import PruneSettings
@@ -21,6 +22,8 @@ _COMMON: dict[str, Any] = {
     "column_transform": "none",  # discover's `transform`, a name that scikit-learn keeps for a method
     "standardize": True,
     "progress": False,
+    "refine": "auto",
+    "edges": "auto",
 }
 
 
@@ -72,7 +75,7 @@ def _estimator(name: str, method: str, description: str) -> type[Estimator]:
     A setting left at None takes the value of the preset.
     """
     entry = METHODS[method]
-    own = as_record(entry.default_settings("default"), PruneSettings())
+    own = as_record(entry.default_settings("default"), PruneSettings(), LikelihoodSettings())
     defaults: dict[str, Any] = {**_COMMON}
     if method == "diffan":
         defaults |= {"variant": "auto", "preset": "default"} | {key: None for key in own if key != "variant"}

@@ -49,7 +49,7 @@ class PruneSettings:
     screen_above: int = (
         50  # choice, as in CAM's experiments: with more columns and no candidates, screen first
     )
-    max_neighbours: int = 20  # measured: 10 already keep every edge that testing all predecessors finds
+    max_neighbours: int = 20  # measured: keeps every true edge that testing all predecessors finds
 
     def __post_init__(self) -> None:
         if self.rule not in get_args(CutoffRule):
@@ -200,7 +200,8 @@ def _device(context: Context, table: Table, n_basis: int) -> str:
     work = table.n_samples * (table.n_variables * n_basis) ** 2
     if context.device == "cpu" or (context.device == "auto" and work < WORTH_A_GPU):
         return "cpu"
-    return str(context.torch_device())
+    device = context.torch_device()
+    return str(device) if device.type == "cuda" else "cpu"
 
 
 def _cutoff(tested: Array, settings: PruneSettings) -> float:
@@ -213,16 +214,19 @@ def _cutoff(tested: Array, settings: PruneSettings) -> float:
 
 def _positions(order: Sequence[Any], names: Sequence[str]) -> list[int]:
     """The order as column positions, whether it came as names or as positions."""
-    index = {name: j for j, name in enumerate(names)}
-    entries = list(order)
-    named = all(isinstance(entry, str) for entry in entries)
-    found = [index.get(entry, -1) if named else int(entry) for entry in entries]
-    if sorted(found) != list(range(len(names))):
-        raise InputError(
-            f"An order must list each of the {len(names)} columns exactly once, by name or by position. "
-            f"Got {_shown(entries)} instead."
-        )
-    return found
+    entries, everything = list(order), list(range(len(names)))
+    by_name = {name: j for j, name in enumerate(names)}
+    for found in (
+        [int(entry) if isinstance(entry, (int, np.integer)) else -1 for entry in entries],
+        [by_name.get(str(entry), -1) for entry in entries],
+    ):
+        if sorted(found) == everything:
+            return found
+    shown = repr(entries) if len(entries) <= 12 else f"{len(entries)} entries"
+    raise InputError(
+        f"An order must list each of the {len(names)} columns exactly once, by name or by position. "
+        f"Got {shown} instead."
+    )
 
 
 def _allowed(order: Sequence[int], names: Sequence[str], candidates: npt.ArrayLike | None) -> Mask:
@@ -254,7 +258,3 @@ def _earlier(order: Sequence[int]) -> Mask:
 def _listed(names: Sequence[str], columns: Sequence[int]) -> str:
     shown = ", ".join(repr(names[c]) for c in columns[:8])
     return shown if len(columns) <= 8 else f"{shown} and {len(columns) - 8} more"
-
-
-def _shown(entries: Sequence[Any]) -> str:
-    return repr(entries) if len(entries) <= 12 else f"{len(entries)} entries"

@@ -43,7 +43,9 @@ class ScoreSettings:
     architecture: Architecture = "plain"  # measured: LayerNorm costs order accuracy
     activation: ActivationName = "tanh"  # measured: smooth, so its second derivatives mean something
     depth: int = 3  # measured: hidden layers
-    width: int = 512  # measured
+    width: int = (
+        256  # measured: 512 at this rate stops too early (held-out 0.969 against 0.964) and costs 3 times
+    )
     dropout: float = 0.2  # paper and measured; drawn in steps of 1/256
     init_gain: float = 1.7  # measured: weights start uniform in +-gain/sqrt(inputs), so tanh bends at once
     drop_columns: float = 0.0  # share of training rows that lack random columns and say so: marginals
@@ -105,6 +107,7 @@ class ScoreSettings:
             prediction="noise",
             architecture="paper",
             activation="leaky_relu",
+            init_gain=1.0,
             dropout=0.2,
             learning_rate=1e-3,
             weight_decay=0.0,
@@ -119,7 +122,9 @@ class OrderSettings:
     noise_levels: tuple[float, ...] = (0.2, 0.3, 0.4)  # measured: sigma on unit-variance columns
     vote: Vote = "log_mean"  # choice: levels differ in scale, so their criteria are averaged as logarithms
     criterion: Criterion = "variance"  # paper
-    mean_weight: float = 0.0  # choice: w in variance * |mean|^w of the derivative
+    mean_weight: float = (
+        2.0  # measured: w in variance * |mean|^w of the derivative; a leaf's mean is small too
+    )
     order_batch_size: int = 512  # choice: k rows, the same at every step
     resample: bool = False  # choice; the paper draws new rows at every step
     evaluate_at: EvaluateAt = "clean"  # choice; "noised": with the level's noise, "as_latent": the paper
@@ -167,6 +172,7 @@ class OrderSettings:
             noise_levels=tuple(ddpm_sigmas(score)[round(share * last)] for share in (0.0, 0.5, 1.0)),
             vote="majority",
             criterion="variance",
+            mean_weight=0.0,
             order_batch_size=100,
             resample=True,
             evaluate_at="as_latent",

@@ -42,20 +42,20 @@ def accumulate(
     import torch
 
     tables = _SplineTables(bases, device)
-    q = int(tables.kept.sum())
+    q = len(tables.place)
     products = torch.zeros((q, q), dtype=torch.float64, device=device)
     sums = torch.zeros(q, dtype=torch.float64, device=device)
-    rows_at_once = max(64, CHUNK_VALUES // max(1, 4 * tables.kept.numel()))
+    rows_at_once = max(64, CHUNK_VALUES // max(1, 4 * tables.n_slots))
     for chunk, weights in chunks:
         for first in range(0, len(chunk), rows_at_once):
             last = first + rows_at_once
-            rows = torch.as_tensor(np.asarray(chunk[first:last], dtype=np.float64), device=device)
+            rows = torch.as_tensor(np.array(chunk[first:last], dtype=np.float64), device=device)
             functions = tables.evaluate(rows)  # [rows, q]
             if weights is None:
                 sums += functions.sum(0)
                 products += functions.T @ functions
             else:
-                weight = torch.as_tensor(weights[first:last], device=device)
+                weight = torch.as_tensor(np.array(weights[first:last]), device=device)
                 sums += weight @ functions
                 products += functions.T @ (weight[:, None] * functions)
     return products.cpu().numpy(), sums.cpu().numpy()
@@ -82,7 +82,8 @@ class _SplineTables:
         self.breaks = torch.as_tensor(breaks, device=device)
         self.coefficients = torch.as_tensor(coefficients, device=device)
         self.low, self.high = torch.as_tensor(ends, device=device)
-        self.kept = torch.as_tensor(kept, device=device)
+        self.place = torch.as_tensor(np.flatnonzero(kept), device=device)
+        self.n_slots = kept.size
 
     def evaluate(self, rows: Any) -> Any:
         """[rows, d] -> the functions of all columns [rows, q]."""
@@ -97,7 +98,7 @@ class _SplineTables:
         functions = ((cubic[:, :, 0] * offset + cubic[:, :, 1]) * offset + cubic[:, :, 2]) * offset + cubic[
             :, :, 3
         ]
-        return functions.transpose(0, 1)[:, self.kept]
+        return functions.transpose(0, 1).flatten(1)[:, self.place]  # [rows, d * width] -> [rows, q]
 
 
 def fit_batches(gram: SplineGram, regressions: Sequence[Regression], device: str) -> Iterator[NodeFit]:

@@ -18,6 +18,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from diffan.errors import FitError
+
 _ROWS_FOR_MEDIAN = 2048  # beyond this many rows the median distance is taken over evenly spaced rows
 
 
@@ -29,7 +31,7 @@ class SteinEstimate:
             squared_distances = pairwise_squares(points)
         self.points = points  # [n, d]
         self.width = median_square(squared_distances)  # the kernel's squared bandwidth
-        kernel = torch.exp(squared_distances * (-0.5 / self.width))  # [n, n]
+        kernel = (squared_distances * (-0.5 / self.width)).exp_()  # [n, n]
         self._mass = kernel.sum(dim=1, keepdim=True)  # [n, 1]
         self._first = kernel @ points  # [n, d]
         self._second = kernel @ points.square()  # [n, d]
@@ -94,6 +96,11 @@ def stein_bytes(n_samples: int) -> int:
 def _ridge_factor(kernel: Tensor, ridge: float) -> Tensor:
     diagonal = kernel.diagonal()
     diagonal += ridge
-    factor: Tensor = torch.linalg.cholesky(kernel)
+    factor, failed = torch.linalg.cholesky_ex(kernel)
     diagonal -= ridge
-    return factor
+    if int(failed):
+        raise FitError(
+            f"The kernel matrix of the Stein estimate is singular at ridge {ridge:g}; raise 'ridge'."
+        )
+    found: Tensor = factor
+    return found

@@ -1,0 +1,170 @@
+"""One variable taken out of the order and put back at its best place, with what that does to everyone's parents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from diffan.likelihood.objective import NOBODY, Objective, Parents, Query
+from diffan.likelihood.parents import choose_parents, steep_enough
+from diffan.likelihood.search import Search, in_step
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass
+class State:
+    """An order and each node's parents among those before it."""
+
+    objective: Objective
+    order: list[int]
+    parents: list[Parents]
+    price: float  # nats that every parent must pay
+    allowed: BoolArray  # [i, j]: i may be a parent of j when it comes first
+    must_precede: BoolArray  # [i, j]: i has to come before j
+
+    def cost(self, node: int, parents: Parents | None = None) -> float:
+        chosen = self.parents[node] if parents is None else parents
+        return self.objective.value(node, chosen) + self.price * len(chosen)
+
+    def total(self) -> float:
+        """The penalised objective of the whole order; every node's own fit must be known."""
+        return sum(self.cost(node) for node in self.order)
+
+    def candidates(self, node: int, before: list[int]) -> list[int]:
+        return [i for i in before if self.allowed[i, node] and i != node]
+
+    def reselect(self, nodes: list[int], *, leap: bool) -> None:
+        """Choose these nodes' parents anew, starting from those they have; never to a worse set."""
+        place = {node: k for k, node in enumerate(self.order)}
+        searches = [
+            choose_parents(
+                self.objective,
+                node,
+                self.candidates(node, self.order[: place[node]]),
+                start=self.parents[node],
+                price=self.price,
+                leap=leap,
+            )
+            for node in nodes
+        ]
+        for node, parents in zip(nodes, in_step(searches, self.objective), strict=True):
+            self.parents[node] = parents
+
+
+@dataclass(frozen=True)
+class Move:
+    """A variable, its new place, the nodes whose parents change, and by how much the objective falls."""
+
+    node: int
+    old: int
+    new: int
+    gain: float
+    parents: dict[int, Parents] = field(compare=False)
+
+    def overlaps(self, other: Move) -> bool:
+        """Whether the two disturb some place of the order both."""
+        low, high = sorted((self.old, self.new))
+        other_low, other_high = sorted((other.old, other.new))
+        return low <= other_high and other_low <= high
+
+
+def best_move(state: State, node: int, *, both_ways: bool = True) -> Search[Move | None]:
+    """The place for `node` that lowers the objective most; None when it is best where it is.
+
+    Only earlier places are looked at unless `both_ways`: most moves later are moves earlier of another node.
+    """
+    earlier = yield from _best_earlier(state, node)
+    later = (yield from _best_later(state, node)) if both_ways else None
+    return max((m for m in (earlier, later) if m is not None), key=lambda m: m.gain, default=None)
+
+
+def _best_earlier(state: State, node: int) -> Search[Move | None]:
+    """Those it passes may take it as a parent; it loses those it passes."""
+    order, here = state.order, state.order.index(node)
+    first = max((k + 1 for k, i in enumerate(order[:here]) if state.must_precede[i, node]), default=0)
+    passed = order[first:here]
+    yield [Query(w, state.parents[w], slopes=True) for w in passed if state.allowed[node, w]]
+    hopeful = [
+        w
+        for w in passed
+        if state.allowed[node, w] and steep_enough(state.objective, w, state.parents[w], node)
+    ]
+    yield [Query(w, state.parents[w] | {node}) for w in hopeful]
+    gains = {w: state.cost(w) - state.cost(w, state.parents[w] | {node}) for w in hopeful}
+    gains = {w: gain for w, gain in gains.items() if gain > 0}
+    hope = sum(gains.values())
+    own, best, won, changed = state.parents[node], None, 0.0, dict[int, Parents]()
+    for new in range(here - 1, first - 1, -1):
+        passing = order[new]
+        if passing in gains:
+            won += gains[passing]
+            changed[passing] = state.parents[passing] | {node}
+        if passing in own:
+            candidates = state.candidates(node, order[:new])
+            own = yield from choose_parents(
+                state.objective, node, candidates, start=own - {passing}, price=state.price, leap=False
+            )
+        lost = state.cost(node, own) - state.cost(node)
+        if lost >= hope:
+            break
+        if won - lost > (best.gain if best else 0.0):
+            best = Move(node, here, new, won - lost, {**changed, node: own})
+    return best
+
+
+def _best_later(state: State, node: int) -> Search[Move | None]:
+    """It may take those it passes as parents; they lose it."""
+    order, here = state.order, state.order.index(node)
+    after = order[here + 1 :]
+    last = next((here + k for k, j in enumerate(after) if state.must_precede[node, j]), len(order) - 1)
+    within = order[: last + 1]
+    freest = yield from choose_parents(
+        state.objective,
+        node,
+        state.candidates(node, within),
+        start=state.parents[node],
+        price=state.price,
+        leap=False,
+    )
+    hope = state.cost(node) - state.cost(node, freest)
+    own, best, lost, changed = state.parents[node], None, 0.0, dict[int, Parents]()
+    for new in range(here + 1, last + 1):
+        passing = order[new]
+        if hope <= 0:
+            break
+        if node in state.parents[passing]:
+            without = [i for i in order[:new] if i != node]
+            changed[passing] = yield from choose_parents(
+                state.objective,
+                passing,
+                state.candidates(passing, without),
+                start=state.parents[passing] - {node},
+                price=state.price,
+                leap=False,
+            )
+            lost += state.cost(passing, changed[passing]) - state.cost(passing)
+        if lost >= hope:
+            break
+        if passing in freest:
+            own = yield from _with_new_candidate(state, node, own, passing, order[: new + 1])
+        won = state.cost(node) - state.cost(node, own)
+        if won - lost > (best.gain if best else 0.0):
+            best = Move(node, here, new, won - lost, {**changed, node: own})
+    return best
+
+
+def _with_new_candidate(
+    state: State, node: int, own: Parents, newcomer: int, before: list[int]
+) -> Search[Parents]:
+    """The better of the parents as they are and the best set found from them with the newcomer."""
+    candidates = state.candidates(node, before)
+    found = yield from choose_parents(
+        state.objective, node, candidates, start=own | {newcomer}, price=state.price, leap=False
+    )
+    return found if state.cost(node, found) < state.cost(node, own) else own
+
+
+__all__ = ["NOBODY", "Move", "State", "best_move"]

@@ -1,0 +1,55 @@
+"""Which rows and which engine a data set gets, so that memory and time stay bounded."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from diffan.errors import InputError
+from diffan.likelihood.settings import LikelihoodSettings
+
+SINGLE = 4  # bytes
+MATRICES_PER_FIT = (
+    5  # the kernel, the ridged kernel, its factor, its inverse and one more while they are made
+)
+GPU_MEMORY = 8  # a GPU that runs this has at least this many times the memory we dare to take on a laptop
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Rows used in all, rows whose kernels are stored, and the size of a batch of exact fits.
+
+    Exact fits need every row's kernels; when only some are stored, those rank candidates and the fits are low-rank.
+    Stored kernels take 4 * columns * rows^2 bytes.
+    """
+
+    rows: int
+    stored_rows: int
+    batch: int
+
+    @property
+    def exact(self) -> bool:
+        return self.stored_rows == self.rows
+
+
+def plan_for(n_rows: int, n_columns: int, device: torch.device, settings: LikelihoodSettings) -> Plan:
+    """The plan for a table of that size on that device; `n_columns` counts shuffled columns too."""
+    gpu = device.type != "cpu"
+    more = GPU_MEMORY if gpu else 1
+    rows = min(n_rows, settings.max_rows)
+    affordable = int(math.sqrt(more * settings.kernel_memory_mb * 2**20 / (SINGLE * n_columns)))
+    limit = settings.exact_rows_gpu if gpu else settings.exact_rows
+    exact = rows <= (affordable if settings.engine == "exact" else min(affordable, limit))
+    if settings.engine == "exact" and not exact:
+        raise InputError(
+            f"The exact engine for {rows} rows and {n_columns} columns needs more than kernel_memory_mb = "
+            f"{settings.kernel_memory_mb}; raise it or take engine='low_rank'."
+        )
+    if settings.engine == "low_rank" or not exact:
+        stored = min(settings.scout_rows, affordable, rows - 1)
+    else:
+        stored = rows
+    per_fit = SINGLE * stored**2 * MATRICES_PER_FIT
+    return Plan(rows, stored, max(1, int(more * settings.batch_memory_mb * 2**20 // per_fit)))

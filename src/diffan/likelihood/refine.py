@@ -1,0 +1,133 @@
+"""Mend an order: move single variables while the likelihood gains more than a move must pay.
+
+A first pass on some of the rows makes the large moves cheaply; the last pass, on all rows, mends the rest. No move
+is accepted that does not lower the penalised objective, sum over nodes of L(j | P_j) + price * |P_j|, where P_j are
+the parents found among the nodes before j.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from diffan.context import Context
+from diffan.errors import InputError
+from diffan.likelihood.moves import BoolArray, Move, State, best_move
+from diffan.likelihood.objective import Parents
+from diffan.likelihood.passes import run_passes
+from diffan.likelihood.search import in_step
+from diffan.likelihood.settings import LikelihoodSettings
+from diffan.progress import Task
+from diffan.table import Table
+
+
+@dataclass(frozen=True, eq=False)
+class RefinedOrder:
+    """The mended order, the objective after every sweep over all rows, and what `select` can start from."""
+
+    order: list[int]
+    trace: list[float]  # the penalised objective on all rows: before the first sweep there, then after each
+    moves: list[tuple[int, int, int]]  # (variable, old place, new place), first pass included
+    parents: list[Parents]  # of each node, as far as the refinement needed them
+    warnings: tuple[str, ...] = ()
+    timings: dict[str, float] = field(default_factory=dict)
+    state: State | None = field(default=None, repr=False)
+
+
+def refine(
+    order: Sequence[int],
+    table: Table,
+    *,
+    settings: LikelihoodSettings,
+    context: Context,
+    must_precede: BoolArray | None = None,
+    neighbours: BoolArray | None = None,
+) -> RefinedOrder:
+    """Mend `order`.
+
+    `must_precede[i, j]` keeps i before j; the given order has to respect it already. `neighbours[i, j]` says that
+    i may be a parent of j at all; with many variables it keeps the search to those that a screen found dependent.
+    """
+    d = table.n_variables
+    start = checked_order(order, d)
+    precede = checked_square(must_precede, d, "must_precede", default=False)
+    _require_respected(start, precede)
+    traces: list[list[float]] = []
+    moves: list[Move] = []
+    timings: dict[str, float] = {}
+    with context.progress.task("refine") as task:
+
+        def mend(state: State, last: bool) -> None:
+            pay = settings.move_nats if last else settings.first_nats
+            trace, made = _descend(state, pay, settings.max_sweeps, task, both_ways=True)
+            traces.append(trace)
+            moves.extend(made)
+
+        state = run_passes(
+            start,
+            table,
+            settings=settings,
+            context=context,
+            allowed=checked_square(neighbours, d, "neighbours", default=True),
+            must_precede=precede,
+            mend=mend,
+            timings=timings,
+        )
+    made = [(move.node, move.old, move.new) for move in moves]
+    return RefinedOrder(
+        list(state.order), traces[-1], made, list(state.parents), timings=timings, state=state
+    )
+
+
+def _descend(
+    state: State, pay: float, max_sweeps: int, task: Task, *, both_ways: bool
+) -> tuple[list[float], list[Move]]:
+    """Sweep over all variables until no move pays; moves of one sweep do not touch each other."""
+    trace, made = [state.total()], list[Move]()
+    for _ in range(max_sweeps):
+        searches = [best_move(state, node, both_ways=both_ways) for node in state.order]
+        found = [move for move in in_step(searches, state.objective) if move is not None and move.gain > pay]
+        accepted: list[Move] = []
+        for move in sorted(found, key=lambda m: -m.gain):
+            if not any(move.overlaps(other) for other in accepted):
+                accepted.append(move)
+        if not accepted:
+            break
+        for move in accepted:
+            state.order.remove(move.node)
+            state.order.insert(move.new, move.node)
+            for node, parents in move.parents.items():
+                state.parents[node] = parents
+        state.reselect(sorted({node for move in accepted for node in move.parents}), leap=True)
+        made += accepted
+        trace.append(state.total())
+        task.advance(note=f"{len(made)} moves, {state.objective.n_fits} fits")
+    return trace, made
+
+
+def checked_order(order: Sequence[int], d: int) -> list[int]:
+    """The order as plain numbers; refused unless it names every column once."""
+    plain = [int(i) for i in order]
+    if sorted(plain) != list(range(d)):
+        raise InputError(f"An order of {d} columns must hold each of 0 to {d - 1} once. Got {plain} instead.")
+    return plain
+
+
+def checked_square(matrix: BoolArray | None, d: int, name: str, *, default: bool) -> BoolArray:
+    """A [d, d] table of yes and no with an empty diagonal; all `default` when None is given."""
+    given = np.full((d, d), default) if matrix is None else np.asarray(matrix)
+    if given.shape != (d, d):
+        raise InputError(f"The {name!r} parameter must have shape ({d}, {d}). Got {given.shape} instead.")
+    return given.astype(np.bool_) & ~np.eye(d, dtype=np.bool_)
+
+
+def _require_respected(order: list[int], must_precede: BoolArray) -> None:
+    for place, node in enumerate(order):
+        late = [i for i in order[place + 1 :] if must_precede[i, node]]
+        if late:
+            raise InputError(
+                f"The order to refine must respect 'must_precede': column {late[0]} has to come before {node}. "
+                "Mend the order first."
+            )

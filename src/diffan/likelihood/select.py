@@ -1,0 +1,134 @@
+"""Choose every node's parents among those before it, with the evidence for each edge that was considered.
+
+The evidence of a chosen edge is what the objective loses without it, that of another edge what it would gain with
+it, both at the final sets. An edge is chosen when its evidence exceeds one threshold, so that chosen edges are
+those with the smaller p-values, exactly. The threshold controls the share of false edges among the chosen
+(Benjamini and Hochberg) under the null of shuffled columns, and is never below `edge_nats`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from diffan.context import Context
+from diffan.evidence import EdgeEvidence
+from diffan.likelihood.dependence import dependence_warning
+from diffan.likelihood.moves import BoolArray, State
+from diffan.likelihood.null import FloatArray, NullModel, shuffled_falls
+from diffan.likelihood.objective import Parents, Query
+from diffan.likelihood.passes import run_passes
+from diffan.likelihood.refine import RefinedOrder, checked_order, checked_square
+from diffan.likelihood.search import Search, in_step
+from diffan.likelihood.settings import LikelihoodSettings
+from diffan.table import Table
+
+
+def select(
+    order: Sequence[int],
+    table: Table,
+    *,
+    settings: LikelihoodSettings,
+    context: Context,
+    candidates: BoolArray | None = None,
+    refined: RefinedOrder | None = None,
+) -> EdgeEvidence:
+    """The edges that the order allows and the likelihood wants.
+
+    `candidates[i, j]` says that i -> j may be considered; `refined`, when it made this order, spares the fits that
+    the refinement has already done.
+    """
+    d = table.n_variables
+    plain = checked_order(order, d)
+    allowed = checked_square(candidates, d, "candidates", default=True)
+    with context.progress.task("edges") as task:
+        if refined is not None and refined.state is not None and refined.order == plain:
+            state = refined.state
+            state.allowed = allowed
+        else:
+            state = run_passes(
+                plain,
+                table,
+                settings=settings,
+                context=context,
+                allowed=allowed,
+                must_precede=np.zeros((d, d), dtype=np.bool_),
+                mend=lambda state, last: None,
+                timings={},
+            )
+        state.reselect(plain, leap=True)
+        task.advance(note="parents found")
+        nats = _settled_evidence(state)
+        null = NullModel.fit(shuffled_falls(state.objective, state.parents))
+        task.advance(note="null learnt")
+        state.price = max(
+            settings.edge_nats, null.level(_false_discovery_cutoff(null, nats, settings.edge_fdr))
+        )
+        nats = _settled_evidence(state)
+    tested = ~np.isnan(nats)
+    p_values = np.ones((d, d))
+    p_values[tested] = null.p_value(nats[tested])
+    cutoff = float(null.p_value(state.price))
+    return EdgeEvidence(
+        p_values=p_values,
+        tested=tested,
+        chosen=tested & (p_values < cutoff),
+        cutoff=cutoff,
+        measures={"nats": nats},
+        warnings=_warnings(state, table),
+    )
+
+
+def _false_discovery_cutoff(null: NullModel, nats: FloatArray, share: float) -> float:
+    """Benjamini and Hochberg's bound on the p-value."""
+    p_values = np.sort(null.p_value(nats[~np.isnan(nats)]))
+    m = len(p_values)
+    bounds = share * np.arange(1, m + 1) / max(m, 1)
+    passing = np.flatnonzero(p_values <= bounds)
+    return float(bounds[passing[-1]] if len(passing) else share / max(m, 1))
+
+
+def _settled_evidence(state: State) -> FloatArray:
+    """Bring every node's parents to rest at the state's price; the evidence there, [d, d], NaN if not allowed."""
+    d = len(state.order)
+    before = [(node, state.candidates(node, state.order[:k])) for k, node in enumerate(state.order)]
+    found = in_step([_settle(state, node, candidates) for node, candidates in before], state.objective)
+    nats = np.full((d, d), np.nan)
+    for (node, _), (parents, evidence) in zip(before, found, strict=True):
+        state.parents[node] = parents
+        for i, value in evidence.items():
+            nats[i, node] = value
+    return nats
+
+
+def _settle(state: State, node: int, candidates: list[int]) -> Search[tuple[Parents, dict[int, float]]]:
+    """Add or drop the one parent that lowers the cost most until none does: then the evidence is consistent."""
+    current = state.parents[node] & frozenset(candidates)
+    while True:
+        others = {i: current ^ {i} for i in candidates}
+        yield [Query(node, current), *(Query(node, parents) for parents in others.values())]
+        best = min(others.values(), key=lambda parents: state.cost(node, parents), default=current)
+        if state.cost(node, best) >= state.cost(node, current):
+            value = state.objective.value(node, current)
+            falls = {
+                i: abs_fall(i in current, value, state.objective.value(node, P)) for i, P in others.items()
+            }
+            return current, falls
+        current = best
+
+
+def abs_fall(chosen: bool, with_current: float, with_other: float) -> float:
+    """What the edge is worth: the objective without it minus the objective with it."""
+    return with_other - with_current if chosen else with_current - with_other
+
+
+def _warnings(state: State, table: Table) -> tuple[str, ...]:
+    d = len(state.order)
+    earlier = np.zeros((d, d), dtype=np.bool_)
+    for k, node in enumerate(state.order):
+        earlier[state.candidates(node, state.order[:k]), node] = True
+    sets = list(state.parents)
+    residuals, rows = state.objective.residuals(sets), state.objective.kept_rows
+    found = dependence_warning(residuals.double().cpu().numpy(), table.values[rows], earlier, table.names)
+    return () if found is None else (found,)

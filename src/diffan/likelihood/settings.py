@@ -1,0 +1,102 @@
+"""The settings of the likelihood stage, checked when they are made; each default says where it comes from.
+
+"measured" is our tuning on the paper's grid, seeds below 1000 (`benchmarks/likelihood_tuning.py`); "choice" is a
+matter of taste or safety.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from diffan.errors import InputError
+
+EntropyKind = Literal["auto", "gauss", "spacing"]
+Engine = Literal["auto", "exact", "low_rank"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LikelihoodSettings:
+    """The kernel regression, the entropy, the search, and how much a move or an edge must pay."""
+
+    # measured: from near additive to joint functions of all parents; each node takes its own
+    kernel_interactions: tuple[float, ...] = (0.2, 0.5, 0.85)
+    kernel_bandwidth: float = 1.0  # measured: in standard deviations of a column
+    # measured: noise variance over signal variance; each node takes its own
+    kernel_ridges: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0)
+    entropy: EntropyKind = "auto"  # Gaussian unless the residuals' skewness or kurtosis object
+
+    move_nats: float = 4.0  # measured: what moving a variable must pay
+    edge_nats: float = 4.0  # measured: the least an edge must pay, whatever the null says
+    edge_fdr: float = 0.05  # choice: share of false edges among the chosen, by the null of shuffled columns
+    null_fits: int = 200  # choice: fits to shuffled columns, pooled over nodes, that the null is learnt from
+
+    shortlist: int = 2  # measured: candidates fitted at each step, those with the steepest likelihood
+    leaps: tuple[int, ...] = (3, 6, 12, 24)  # measured: parents tried at once when none pays alone
+    first_rows: int = 500  # measured: rows of the first pass, which makes the large moves cheaply
+    first_nats: float = 8.0  # measured: what an edge and a move must pay in the first pass
+    max_sweeps: int = 50  # choice: a safeguard; a handful of sweeps is usual
+
+    engine: Engine = "auto"  # by the number of rows
+    exact_rows: int = 1500  # choice: beyond it the low-rank engine is faster on a CPU
+    exact_rows_gpu: int = 3000  # choice: exact solves are cheap there
+    # measured: landmarks for sets of 1, 2, 3 parents, even where larger sets are exact (error about a nat)
+    landmarks: tuple[int, ...] = (48, 128, 256)
+    max_landmarks: int = 512  # choice: for larger parent sets when the exact engine is out of reach
+    scout_rows: int = 1000  # choice: rows that rank the candidates when fits are low-rank
+    max_rows: int = 20_000  # choice: more rows are thinned to this many
+    kernel_memory_mb: int = 1024  # choice: bound on the stored column kernels; 8 times that on a GPU
+    batch_memory_mb: int = 512  # choice: bound on the matrices of one batch of fits; 8 times that on a GPU
+
+    def __post_init__(self) -> None:
+        _choice(self, "entropy", get_args(EntropyKind))
+        _choice(self, "engine", get_args(Engine))
+        _numbers(self, "kernel_interactions", most=1.0)
+        _numbers(self, "kernel_ridges", most=1e3)
+        for name in ("leaps", "landmarks"):
+            _numbers(self, name, most=1e6, whole=True)
+        for name in ("kernel_bandwidth", "move_nats", "edge_nats", "first_nats"):
+            _positive(self, name, below=math.inf)
+        _positive(self, "edge_fdr", below=1.0)
+        for name in ("shortlist", "max_sweeps", "null_fits", "kernel_memory_mb", "batch_memory_mb"):
+            _whole(self, name, least=1)
+        for name in ("exact_rows", "exact_rows_gpu", "max_landmarks", "scout_rows", "max_rows", "first_rows"):
+            _whole(self, name, least=10)
+
+
+def _refusal(settings: object, name: str, expected: str) -> InputError:
+    value = getattr(settings, name)
+    return InputError(
+        f"The {name!r} parameter of LikelihoodSettings must be {expected}. Got {value!r} instead."
+    )
+
+
+def _choice(settings: object, name: str, allowed: tuple[str, ...]) -> None:
+    if getattr(settings, name) not in allowed:
+        raise _refusal(settings, name, "one of " + ", ".join(map(repr, allowed)))
+
+
+def _positive(settings: object, name: str, *, below: float) -> None:
+    value = getattr(settings, name)
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0.0 < value < below:
+        raise _refusal(
+            settings, name, "a number above 0" + (f" and below {below:g}" if below < math.inf else "")
+        )
+
+
+def _whole(settings: object, name: str, *, least: int) -> None:
+    value = getattr(settings, name)
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise _refusal(settings, name, f"a whole number of {least} or more")
+
+
+def _numbers(settings: object, name: str, *, most: float, whole: bool = False) -> None:
+    values = getattr(settings, name)
+    kinds = int if whole else (int, float)
+    fine = isinstance(values, tuple) and all(
+        isinstance(v, kinds) and not isinstance(v, bool) and 0.0 < v <= most for v in values
+    )
+    if not fine or (not values and name != "leaps"):
+        what = "whole numbers" if whole else "numbers"
+        raise _refusal(settings, name, f"a tuple of {what} above 0 and at most {most:g}")

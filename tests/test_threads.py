@@ -1,0 +1,24 @@
+"""Threads: one for small tables, and as many as before afterwards."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from diffan.threads import SMALL_TABLE, modest_threads
+
+
+def test_small_tables_take_one_thread_and_give_the_others_back() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        with modest_threads(SMALL_TABLE):
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == 3
+        with modest_threads(SMALL_TABLE + 1):
+            assert torch.get_num_threads() == 3
+        with pytest.raises(KeyError), modest_threads(10):
+            raise KeyError
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
