@@ -105,6 +105,7 @@ def main() -> None:
     )
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--small", action="store_true", help="leave out the tables of 500 columns")
+    parser.add_argument("--largest", action="store_true", help="the last case alone")
     parser.add_argument("--repeats", type=int, default=3, help="of the small cases; the best is printed")
     given = parser.parse_args()
     print(f"device {given.device}; seconds, best of {given.repeats} (once for 500 columns); memory in GiB\n")
@@ -114,9 +115,9 @@ def main() -> None:
     )
     print("|" + "---|" * 13)
     measure(Case(8, 200), given.device, 1)  # imports and kernels
-    for case in SMALL:
+    for case in [] if given.largest else SMALL:
         print(measure(case, given.device, given.repeats), flush=True)
-    for case in [] if given.small else LARGE:
+    for case in [] if given.small else LARGE[-1:] if given.largest else LARGE:
         print(measure(case, given.device, 1), flush=True)
 
 
