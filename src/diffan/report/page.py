@@ -14,7 +14,7 @@ _STYLE = """
 }
 body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 1100px;
   margin: 2rem auto; padding: 0 1rem; }
-svg { width: 100%; height: auto; max-height: 80vh; border: 1px solid var(--line); border-radius: 8px; }
+svg { display: block; width: 100%; height: auto; margin: 0 auto; border: 1px solid var(--line); border-radius: 8px; }
 svg path { fill: none; stroke: var(--edge); stroke-width: 1.5; }
 svg marker path { fill: var(--edge); stroke: none; }
 svg rect { fill: var(--node); stroke: var(--line); }
@@ -89,7 +89,8 @@ def draw(result: Discovery) -> str:
         )
     label = escape(f"Causal graph with {dag.n_nodes} variables and {dag.n_edges} edges")
     body = "\n".join(shapes)
-    return f'<svg role="img" aria-label="{label}" viewBox="0 0 {width} {height}">\n{body}\n</svg>'
+    size = f'style="max-width: {1.25 * width:.0f}px" viewBox="0 0 {width} {height}"'
+    return f'<svg role="img" aria-label="{label}" {size}>\n{body}\n</svg>'
 
 
 def _edges(result: Discovery) -> str:
