@@ -132,7 +132,9 @@ class Objective:
     def residuals(self, parent_sets: Sequence[Parents]) -> Tensor:
         """The residuals of every node given its set, [d, n]; fitted anew at each call."""
         found = self._points[:, : self.n_nodes].T.clone()
-        fits = [_Fit(node, self.kernels[node], parents) for node, parents in enumerate(parent_sets) if parents]
+        fits = [
+            _Fit(node, self.kernels[node], parents) for node, parents in enumerate(parent_sets) if parents
+        ]
         for batch, residuals, _ in self._compute([(fit, False) for fit in fits]):
             found[[fit.node for fit in batch]] = residuals
         return found
@@ -188,7 +190,9 @@ class Objective:
             self._kernels.kernel(fit.parents, fit.kernel.interaction, out)
         steep = [k for k, (_, slopes) in enumerate(wanted) if slopes]
         untouched = kernels[steep]  # a copy
-        kernels.diagonal(dim1=-2, dim2=-1).add_(targets.new_tensor([fit.kernel.ridge for fit in fits])[:, None])
+        kernels.diagonal(dim1=-2, dim2=-1).add_(
+            targets.new_tensor([fit.kernel.ridge for fit in fits])[:, None]
+        )
         inverses = inverse(kernels)
         residuals = leave_one_out(inverses, targets)
         if not steep:
@@ -196,7 +200,9 @@ class Objective:
         part = inverses if len(steep) == len(fits) else inverses[steep]
         weights = likelihood_slope_weights(part, targets[steep]).mul_(untouched)
         found = self._kernels.slopes(weights, self.n_nodes).double().cpu().numpy()
-        slopes = {fits[k]: 0.5 * fits[k].kernel.interaction * row for k, row in zip(steep, found, strict=True)}
+        slopes = {
+            fits[k]: 0.5 * fits[k].kernel.interaction * row for k, row in zip(steep, found, strict=True)
+        }
         return fits, residuals, slopes
 
     def _record(self, fits: Sequence[_Fit], residuals: Tensor) -> None:
