@@ -12,6 +12,7 @@ timeout 158 "$python" benchmarks/baselines.py --jobs 9 --out "$out/baselines.jso
     --methods score cam das nogam r2-sort var-sort random gran-dag > "$out/baselines.log" 2>&1 &
 timeout 50 "$python" benchmarks/speed.py --device cuda --large --brief 2>&1 | tee "$out/speed.log"
 timeout 25 "$python" benchmarks/pruning.py --device cuda --largest 2>&1 | tail -4 | tee "$out/pruning.log"
+timeout 40 "$python" benchmarks/simulate.py --device cuda 2>&1 | tee "$out/simulate.log"
 timeout 55 "$python" benchmarks/order_accuracy.py --device cuda --jobs 6 --contenders masking deciduous \
     --out "$out/orders.jsonl" 2>&1 | grep -v ^failed | tee "$out/orders.log"
 timeout 18 "$python" benchmarks/order_accuracy.py --device cuda --jobs 6 --contenders masking score --samples 10000 \
