@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from diffan.likelihood.objective import Kernel, Objective, Parents, Query
 from diffan.likelihood.search import Search, in_step
@@ -10,30 +10,32 @@ from diffan.likelihood.search import Search, in_step
 NOISY = 1.0  # ridge of a node without parents: had it a clear function of a few columns, they would have been found
 
 
-def fit_kernels(
-    objective: Objective, parent_sets: Sequence[Parents], nodes: Iterable[int] | None = None
-) -> list[int]:
-    """Give these nodes, or all, their best kernels for their parents; returns those whose kernel changed."""
-    asked = list(range(len(parent_sets)) if nodes is None else nodes)
-    found = in_step([_best_kernel(objective, node, parent_sets[node]) for node in asked], objective)
-    changed = [node for node, kernel in zip(asked, found, strict=True) if kernel != objective.kernels[node]]
-    for node, kernel in zip(asked, found, strict=True):
-        objective.kernels[node] = kernel
-    return changed
+def fit_kernels(objective: Objective, parent_sets: Sequence[Parents]) -> list[int]:
+    """Give every node with parents its best kernel; returns the nodes whose kernel changed."""
+    before = list(objective.kernels)
+    found = in_step([_best_kernel(objective, j, parents) for j, parents in enumerate(parent_sets)], objective)
+    objective.kernels = found
+    return [j for j, kernel in enumerate(found) if kernel != before[j]]
 
 
 def _best_kernel(objective: Objective, node: int, parents: Parents) -> Search[Kernel]:
     """One choice after the other, each along its grid from where it stands, until neither improves.
 
-    A node without parents has nothing to measure: it is made ready for a noisy joint function, the kind whose
-    parents are hardest to find.
+    With fewer than two parents there is no interaction to measure: such a node is made ready for a joint function,
+    the kind whose parents are hardest to find.
     """
     settings = objective.settings
-    ridges, interactions = sorted(settings.kernel_ridges), sorted(settings.kernel_interactions)
+    joint = max(settings.kernel_interactions)
     if not parents:
-        return Kernel(interactions[-1], min(ridges, key=lambda ridge: abs(ridge - NOISY)))
+        return Kernel(joint, NOISY if NOISY in settings.kernel_ridges else max(settings.kernel_ridges))
     best = objective.kernels[node]
-    grids = (("ridge", tuple(ridges)), ("interaction", tuple(interactions)))
+    interactions: tuple[float, ...] = settings.kernel_interactions
+    if len(parents) == 1:
+        best, interactions = best._replace(interaction=joint), (joint,)
+    grids: tuple[tuple[str, tuple[float, ...]], ...] = (
+        ("ridge", tuple(sorted(settings.kernel_ridges))),
+        ("interaction", tuple(sorted(interactions))),
+    )
     while True:
         start = best
         for name, grid in grids:

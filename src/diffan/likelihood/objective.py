@@ -7,9 +7,8 @@ of the package; they are twice those of the log-likelihood.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +23,6 @@ from diffan.likelihood.kernel import ColumnKernels
 from diffan.likelihood.low_rank import low_rank_residuals
 from diffan.likelihood.plan import Plan, plan_for
 from diffan.likelihood.settings import LikelihoodSettings
-from diffan.likelihood.workers import map_on_cores
 
 FloatArray = npt.NDArray[np.float64]
 Parents = frozenset[int]
@@ -55,10 +53,6 @@ class _Fit(NamedTuple):
     parents: Parents
 
 
-_Computed = tuple[list[_Fit], Tensor, dict[_Fit, FloatArray]]
-"""Fits, their residuals [fits, rows], and slopes for those that wanted them."""
-
-
 class Objective:
     """The objective over one table, with everything computed kept."""
 
@@ -78,7 +72,9 @@ class Objective:
             raise InputError(f"The likelihood needs at least {MIN_ROWS} rows. Got {n} instead.")
         self.n_nodes, self.n_shadows, self.settings = d, n_shadows, settings
         self.plan: Plan = plan_for(min(n, max_rows or n), d + n_shadows, device, settings)
-        kept = rng.permutation(n)[: self.plan.rows]  # any rows, because the first ones serve as landmarks
+        kept = rng.permutation(n)[
+            : self.plan.rows
+        ]  # the first rows serve as landmarks, so they must be any rows
         self.kept_rows = kept
         shadows = [rng.permutation(values[kept, k % d]) for k in range(n_shadows)]
         columns = np.column_stack([values[kept], *shadows])
@@ -121,22 +117,34 @@ class Objective:
     # ---- computing ----------------------------------------------------------------------------
 
     def prepare(self, queries: Iterable[Query]) -> None:
-        """Compute what is not known yet: side by side on the cores, or in batches on a GPU."""
+        """Compute what is not known yet, in batches."""
         unknown = [query for query in queries if not self.knows(query)]
-        fits = list({self._fit_of(query): None for query in unknown})
+        fits = {self._fit_of(query): None for query in unknown}
         steep = {self._fit_of(query) for query in unknown if query.slopes}
-        for batch, residuals, slopes in self._compute([(fit, fit in steep) for fit in fits]):
-            self._record(batch, residuals)
-            self._slopes.update(slopes)
+        solved = []
+        for fit in fits:
+            landmarks = self._landmarks(len(fit.parents)) if fit.parents else None
+            if landmarks is not None and fit not in self._entropies:
+                self._record([fit], self._low_rank(fit, landmarks)[None])
+            if landmarks is None or fit in steep:
+                solved.append(fit)
+        for batch in self._batches(solved):
+            self._solve(batch, [fit in steep for fit in batch])
 
     def residuals(self, parent_sets: Sequence[Parents]) -> Tensor:
         """The residuals of every node given its set, [d, n]; fitted anew at each call."""
         found = self._points[:, : self.n_nodes].T.clone()
-        fits = [
-            _Fit(node, self.kernels[node], parents) for node, parents in enumerate(parent_sets) if parents
-        ]
-        for batch, residuals, _ in self._compute([(fit, False) for fit in fits]):
-            found[[fit.node for fit in batch]] = residuals
+        exact = []
+        for node, parents in enumerate(parent_sets):
+            fit = _Fit(node, self.kernels[node], parents)
+            landmarks = self._landmarks(len(parents)) if parents else None
+            if landmarks is not None:
+                found[node] = self._low_rank(fit, landmarks)
+            elif parents:
+                exact.append(fit)
+        for batch in self._batches(exact):
+            _, inverses, targets = self._inverses(batch)
+            found[[fit.node for fit in batch]] = leave_one_out(inverses, targets)
         return found
 
     def settle_entropy(self, parent_sets: Sequence[Parents]) -> None:
@@ -147,20 +155,16 @@ class Objective:
     def _fit_of(self, query: Query) -> _Fit:
         return _Fit(query.node, query.kernel or self.kernels[query.node], query.parents)
 
-    def _compute(self, wanted: Sequence[tuple[_Fit, bool]]) -> Iterable[_Computed]:
-        """Fits with their residuals, and with their slopes where those are wanted."""
-        if self._points.device.type == "cpu":
-            return map_on_cores(lambda one: self._fit_alone(*one), wanted)
-        direct = [one for one in wanted if self._landmarks(len(one[0].parents)) is None]
-        batches = (direct[k : k + self.plan.batch] for k in range(0, len(direct), self.plan.batch))
-        rest = (one for one in wanted if self._landmarks(len(one[0].parents)) is not None)
-        return chain((self._solve(batch) for batch in batches), (self._fit_alone(*one) for one in rest))
+    def _landmarks(self, size: int) -> int | None:
+        """How many landmarks serve a set of that size; None for the exact engine."""
+        sizes = self.settings.landmarks
+        few = sizes[size - 1] if size <= len(sizes) else None
+        if few is not None and 3 * few <= self.n_rows:
+            return few
+        return None if self.plan.exact else min(self.settings.max_landmarks, self.n_rows)
 
-    def _fit_alone(self, fit: _Fit, want_slopes: bool) -> _Computed:
-        landmarks = self._landmarks(len(fit.parents))
-        if landmarks is None:
-            return self._solve([(fit, want_slopes)])
-        residuals = low_rank_residuals(
+    def _low_rank(self, fit: _Fit, landmarks: int) -> Tensor:
+        return low_rank_residuals(
             self._points[:, sorted(fit.parents)],
             self._points[:, fit.node],
             n_landmarks=landmarks,
@@ -168,42 +172,36 @@ class Objective:
             interaction=fit.kernel.interaction,
             bandwidth=self.settings.kernel_bandwidth,
         )
-        return [fit], residuals[None], self._solve([(fit, True)])[2] if want_slopes else {}
 
-    def _landmarks(self, size: int) -> int | None:
-        """How many landmarks serve a set of that size; None for the exact engine."""
-        if size == 0 or (self.plan.exact and self._points.device.type != "cpu"):
-            return None
-        sizes = self.settings.landmarks
-        few = sizes[size - 1] if size <= len(sizes) else None
-        if few is not None and 3 * few <= self.n_rows:
-            return few
-        return None if self.plan.exact else min(self.settings.max_landmarks, self.n_rows)
+    def _batches(self, fits: Sequence[_Fit]) -> Iterator[list[_Fit]]:
+        for start in range(0, len(fits), self.plan.batch):
+            yield list(fits[start : start + self.plan.batch])
 
-    def _solve(self, wanted: Sequence[tuple[_Fit, bool]]) -> _Computed:
-        """Exact fits on the stored rows, all at once: residuals [fits, rows], slopes where wanted."""
-        fits = [fit for fit, _ in wanted]
+    def _inverses(self, fits: Sequence[_Fit]) -> tuple[Tensor, Tensor, Tensor]:
+        """K and (K + ridge I)^-1, both [fits, rows, rows], and the targets [fits, rows], on the stored rows."""
         rows = self.plan.stored_rows
-        targets = self._points[:rows, [fit.node for fit in fits]].T  # [fits, rows]
+        targets = self._points[:rows, [fit.node for fit in fits]].T
         kernels = targets.new_empty((len(fits), rows, rows))
         for fit, out in zip(fits, kernels, strict=True):
             self._kernels.kernel(fit.parents, fit.kernel.interaction, out)
-        steep = [k for k, (_, slopes) in enumerate(wanted) if slopes]
-        untouched = kernels[steep]  # a copy
-        kernels.diagonal(dim1=-2, dim2=-1).add_(
+        shifted = kernels.clone()
+        shifted.diagonal(dim1=-2, dim2=-1).add_(
             targets.new_tensor([fit.kernel.ridge for fit in fits])[:, None]
         )
-        inverses = inverse(kernels)
-        residuals = leave_one_out(inverses, targets)
-        if not steep:
-            return fits, residuals, {}
-        part = inverses if len(steep) == len(fits) else inverses[steep]
-        weights = likelihood_slope_weights(part, targets[steep]).mul_(untouched)
-        found = self._kernels.slopes(weights, self.n_nodes).double().cpu().numpy()
-        slopes = {
-            fits[k]: 0.5 * fits[k].kernel.interaction * row for k, row in zip(steep, found, strict=True)
-        }
-        return fits, residuals, slopes
+        return kernels, inverse(shifted), targets
+
+    def _solve(self, fits: Sequence[_Fit], want_slopes: Sequence[bool]) -> None:
+        """Exact fits: residuals where this engine is the one that counts, slopes where they are wanted."""
+        kernels, inverses, targets = self._inverses(fits)
+        mine = [k for k, fit in enumerate(fits) if fit.parents and fit not in self._entropies]
+        if mine:
+            self._record([fits[k] for k in mine], leave_one_out(inverses[mine], targets[mine]))
+        steep = [k for k, wanted in enumerate(want_slopes) if wanted]
+        if steep:
+            weights = likelihood_slope_weights(inverses[steep], targets[steep]).mul_(kernels[steep])
+            slopes = self._kernels.slopes(weights, self.n_nodes).double().cpu().numpy()
+            for k, row in zip(steep, slopes, strict=True):
+                self._slopes[fits[k]] = 0.5 * fits[k].kernel.interaction * row
 
     def _record(self, fits: Sequence[_Fit], residuals: Tensor) -> None:
         both = torch.stack([gaussian_entropy(residuals), spacing_entropy(residuals)])  # [2, fits]

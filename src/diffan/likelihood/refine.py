@@ -14,7 +14,6 @@ import numpy as np
 
 from diffan.context import Context
 from diffan.errors import InputError
-from diffan.likelihood.fitting import fit_kernels
 from diffan.likelihood.moves import BoolArray, Move, State, best_move
 from diffan.likelihood.objective import Parents
 from diffan.likelihood.passes import run_passes
@@ -101,9 +100,7 @@ def _descend(
             state.order.insert(move.new, move.node)
             for node, parents in move.parents.items():
                 state.parents[node] = parents
-        touched = sorted({node for move in accepted for node in move.parents})
-        state.reselect(touched, leap=True)
-        state.reselect(fit_kernels(state.objective, state.parents, touched), leap=True)
+        state.reselect(sorted({node for move in accepted for node in move.parents}), leap=True)
         made += accepted
         trace.append(state.total())
         task.advance(note=f"{len(made)} moves, {state.objective.n_fits} fits")
