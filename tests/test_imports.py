@@ -14,12 +14,14 @@ SOURCE = Path(diffan.__file__).parent
 # From the ground up; a module may import from its own layer's package and from lower layers only.
 LAYERS = [
     {"errors", "progress", "versions", "threads"},
-    {"options", "context", "dag", "files", "evidence", "settings"},
-    {"table", "ordering.result"},
+    {"options", "context", "dag", "files", "evidence", "checks"},
+    {"local_settings"},
+    {"table", "settings"},
     {"discovery", "additive", "simulate", "metrics", "datasets"},
+    {"ordering.result"},
     {"exports", "algorithm"},
-    {"score"},
-    {"ordering", "likelihood", "pruning"},
+    {"score", "pruning"},
+    {"ordering", "likelihood"},
     {"report"},
     {"runfolder"},
     {"baselines", "finish"},

@@ -28,7 +28,7 @@ from diffan.settings import DiffanSettings, OrderSettings, ScoreSettings
         (lambda: OrderSettings(noise_levels=(0.0,)), "'noise_levels'"),
         (lambda: OrderSettings(vote="all"), "one of 'mean'"),
         (lambda: OrderSettings(order_batch_size=1), "2 or more"),
-        (lambda: DiffanSettings(variant="mask"), "one of 'masking'"),
+        (lambda: DiffanSettings(variant="mask"), "one of 'auto', 'masking'"),
         (lambda: DiffanSettings(score=OrderSettings()), "ScoreSettings"),
     ],
 )

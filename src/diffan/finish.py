@@ -20,19 +20,29 @@ if TYPE_CHECKING:
 Refine = Literal["auto", "additive", "kernel", False]
 Edges = Literal["auto", "likelihood", "additive"]
 
-MOST_VARIABLES = 100  # choice: above, the kernel search takes minutes on a laptop
+MOST_VARIABLES = 50  # measured: above, the search over all pairs takes minutes on a laptop
+MOST_CELLS = 200_000  # choice: of a wider table, up to which that search is worth its minutes
 
 
-def resolve(refine: Refine, edges: Edges, method: str, preset: str, n_variables: int) -> tuple[Refine, Edges]:
-    """What "auto" means: DiffAN is finished by the likelihood; baselines and the paper's preset as published."""
+def resolve(refine: Refine, edges: Edges, method: str, preset: str, table: Table) -> tuple[Refine, Edges]:
+    """What "auto" means: DiffAN is finished by the likelihood; baselines and the paper's preset as published.
+
+    The edges of a wide table are tested additively: there the rows are usually many and the search would be long.
+    """
     _check("refine", refine, ("auto", "additive", "kernel", False))
     _check("edges", edges, ("auto", "likelihood", "additive"))
-    by_likelihood = method == "diffan" and preset == "default" and n_variables <= MOST_VARIABLES
+    ours = method == "diffan" and preset == "default"
     if refine == "auto":
-        refine = "kernel" if by_likelihood else False
+        refine = "kernel" if ours else False
     if edges == "auto":
-        edges = "likelihood" if by_likelihood else "additive"
+        edges = "likelihood" if ours and not is_wide(table) else "additive"
     return refine, edges
+
+
+def is_wide(table: Table) -> bool:
+    """Whether the search over all pairs would take too long, so that it is kept to screened neighbours."""
+    wide = table.n_variables > MOST_VARIABLES
+    return wide and (table.values.size > MOST_CELLS or table.n_variables > 2 * MOST_VARIABLES)
 
 
 def stages(
@@ -44,20 +54,38 @@ def stages(
     def refine_order(ordering: Ordering, table: Table, context: Context) -> Ordering:
         # imported here: a run without refinement does not need torch
         from diffan.likelihood.additive import refine_additively
+        from diffan.likelihood.large import refine_large
         from diffan.likelihood.refine import refine as refine_by_kernel
 
-        if refine == "additive":
+        neighbours = ordering.neighbours
+        if is_wide(table):
+            found, neighbours = refine_large(
+                ordering.order,
+                table,
+                context=context,
+                gram=ordering.gram,
+                neighbours=neighbours,
+                objective="additive" if refine == "additive" else "kernel",
+            )
+        elif refine == "additive":
             found = refine_additively(ordering.order, table, context=context)
         else:
             found = refine_by_kernel(ordering.order, table, settings=settings, context=context)
-        mended[:] = [found]
+        mended[:] = [found] if found.state is not None else []
         # A method's candidates were chosen along its own order; after a move they say nothing.
         candidates = ordering.candidates if found.order == ordering.order else None
         warnings = (*ordering.warnings, *found.warnings)
-        return replace(ordering, order=found.order, candidates=candidates, warnings=warnings)
+        return replace(
+            ordering, order=found.order, candidates=candidates, neighbours=neighbours, warnings=warnings
+        )
 
     def test_additively(ordering: Ordering, table: Table, context: Context) -> EdgeEvidence:
-        return prune(ordering.order, table, ordering.candidates, settings=prune_settings, context=context)
+        candidates: Any = ordering.candidates
+        if candidates is None and ordering.neighbours is not None:
+            candidates = candidates_along(ordering.order, ordering.neighbours)
+        return prune(
+            ordering.order, table, candidates, settings=prune_settings, context=context, gram=ordering.gram
+        )
 
     def select_by_likelihood(ordering: Ordering, table: Table, context: Context) -> EdgeEvidence:
         from diffan.likelihood.select import select

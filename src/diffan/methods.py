@@ -79,7 +79,8 @@ def discover(
 
     `refine` mends the order by a likelihood ("kernel" sees interactions, "additive" does not, False leaves it);
     `edges` chooses them by the same likelihood or by additive tests (CAM pruning). "auto" is both by likelihood for
-    DiffAN up to 100 variables, and neither for the baselines and the paper's preset, which stay as published.
+    DiffAN, with additive tests for the edges of wide tables, and neither for the baselines and the paper's preset,
+    which stay as published.
     """
     entry = _method(method)
     if preset not in PRESETS:
@@ -96,7 +97,7 @@ def discover(
         what=f"Method {method!r}",
     )
     table = Table.read(data, missing=missing, transform=transform, standardize=standardize)
-    refine, edges = resolve(refine, edges, method, preset, table.n_variables)
+    refine, edges = resolve(refine, edges, method, preset, table)
     record = {
         "preset": preset,
         "device": device,

@@ -90,17 +90,20 @@ def prune(
     *,
     settings: PruneSettings,
     context: Context,
+    gram: SplineGram | None = None,
 ) -> EdgeEvidence:
     """Test the candidate edges along the order and keep those whose p-value is small enough.
 
     Measures per tested edge i -> j, NaN elsewhere: `edf`, the effective degrees of freedom of i's function; its
     `f_statistic`; `deviance_explained`, the share of j's variance lost when i is dropped and the others stay; `r2`, the
-    share of j's variance explained by all its tested predecessors together.
+    share of j's variance explained by all its tested predecessors together. `gram` saves a pass over the rows when
+    the table's is there already.
     """
     positions = _positions(order, table.names)
     allowed = _allowed(positions, table.names, candidates)
     device = _device(context, table, settings.n_basis)
-    gram = SplineGram.from_values(table.values, n_basis=settings.n_basis, device=device)
+    if gram is None or gram.width != settings.n_basis - 1:
+        gram = SplineGram.from_values(table.values, n_basis=settings.n_basis, device=device)
     offered = allowed.sum(axis=0)
     if candidates is None and table.n_variables > settings.screen_above:
         allowed = neighbour_mask(gram, allowed, settings.max_neighbours)

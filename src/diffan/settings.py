@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from numbers import Integral, Real
 from typing import Literal, get_args
 
+from diffan.checks import number, one_of, whole, within
 from diffan.errors import InputError
+from diffan.local_settings import LocalSettings
 
 Schedule = Literal["continuous", "ddpm"]
 Conditioning = Literal["log_sigma", "timestep"]
@@ -20,7 +21,7 @@ Prediction = Literal["preconditioned", "noise"]
 Architecture = Literal["plain", "paper"]
 ActivationName = Literal["tanh", "silu", "softplus", "leaky_relu"]
 HoldoutSplit = Literal["shared", "folds"]
-Variant = Literal["masking", "deciduous", "greedy"]
+Variant = Literal["auto", "masking", "deciduous", "greedy", "local"]
 Criterion = Literal["variance", "mean", "spread"]
 Vote = Literal["mean", "log_mean", "rank", "majority"]
 EvaluateAt = Literal["clean", "noised", "as_latent"]
@@ -74,24 +75,24 @@ class ScoreSettings:
             ("activation", ActivationName),
             ("holdout_split", HoldoutSplit),
         ):
-            _one_of(self, name, get_args(allowed))
+            one_of(self, name, get_args(allowed))
         for name in ("timesteps", "depth", "width", "ensemble", "max_steps", "check_every", "holdout_draws"):
-            _whole(self, name, least=1)
-        _whole(self, "patience", least=1)
-        _whole(self, "restarts", least=0)
+            whole(self, name, least=1)
+        whole(self, "patience", least=1)
+        whole(self, "restarts", least=0)
         if self.batch_size is not None:
-            _whole(self, "batch_size", least=1)
-        _within(self, "log_sigma_mean", -10.0, 10.0)
-        _within(self, "log_sigma_std", 0.0, 10.0, open_low=True)
-        _within(self, "beta_min", 0.0, 1.0, open_low=True, open_high=True)
-        _within(self, "beta_max", self.beta_min, 1.0, open_high=True)
-        _within(self, "init_gain", 0.0, 100.0, open_low=True)
-        _within(self, "dropout", 0.0, 1.0, open_high=True)
-        _within(self, "drop_columns", 0.0, 1.0)
-        _within(self, "learning_rate", 0.0, math.inf, open_low=True, open_high=True)
-        _within(self, "weight_decay", 0.0, math.inf, open_high=True)
-        _within(self, "averaging", 0.0, 1.0, open_high=True)
-        _within(self, "holdout", 0.0, 0.5, open_low=True)
+            whole(self, "batch_size", least=1)
+        within(self, "log_sigma_mean", -10.0, 10.0)
+        within(self, "log_sigma_std", 0.0, 10.0, open_low=True)
+        within(self, "beta_min", 0.0, 1.0, open_low=True, open_high=True)
+        within(self, "beta_max", self.beta_min, 1.0, open_high=True)
+        within(self, "init_gain", 0.0, 100.0, open_low=True)
+        within(self, "dropout", 0.0, 1.0, open_high=True)
+        within(self, "drop_columns", 0.0, 1.0)
+        within(self, "learning_rate", 0.0, math.inf, open_low=True, open_high=True)
+        within(self, "weight_decay", 0.0, math.inf, open_high=True)
+        within(self, "averaging", 0.0, 1.0, open_high=True)
+        within(self, "holdout", 0.0, 0.5, open_low=True)
         if self.conditioning == "timestep" and self.schedule != "ddpm":
             raise InputError(
                 "The 'conditioning' parameter must be 'log_sigma' unless the schedule is 'ddpm'. "
@@ -138,7 +139,7 @@ class OrderSettings:
 
     def __post_init__(self) -> None:
         levels = self.noise_levels
-        if not isinstance(levels, tuple) or not levels or not all(_number(v) and 0 < v < 100 for v in levels):
+        if not isinstance(levels, tuple) or not levels or not all(number(v) and 0 < v < 100 for v in levels):
             raise InputError(
                 "The 'noise_levels' parameter of OrderSettings must be a tuple of numbers above 0. "
                 f"Got {levels!r} instead."
@@ -149,16 +150,16 @@ class OrderSettings:
             ("evaluate_at", EvaluateAt),
             ("residue", Residue),
         ):
-            _one_of(self, name, get_args(allowed))
-        _whole(self, "order_batch_size", least=2)
-        _within(self, "mean_weight", 0.0, 100.0)
+            one_of(self, name, get_args(allowed))
+        whole(self, "order_batch_size", least=2)
+        within(self, "mean_weight", 0.0, 100.0)
         for name in ("fill_iterations", "greedy_steps"):
-            _whole(self, name, least=1)
+            whole(self, name, least=1)
         if self.memory_mb is not None:
-            _whole(self, "memory_mb", least=1)
-        _within(self, "fill_floor", 0.0, math.inf, open_high=True)
+            whole(self, "memory_mb", least=1)
+        within(self, "fill_floor", 0.0, math.inf, open_high=True)
         for name in ("fill_step", "fill_tolerance"):
-            _within(self, name, 0.0, math.inf, open_low=True, open_high=True)
+            within(self, name, 0.0, math.inf, open_low=True, open_high=True)
 
     @classmethod
     def paper(cls) -> OrderSettings:
@@ -183,12 +184,13 @@ class OrderSettings:
 class DiffanSettings:
     """The whole ordering stage: a variant, the score it learns and the way it chooses leaves."""
 
-    variant: Variant = "masking"
+    variant: Variant = "auto"  # by the number of variables, see `ordering.diffan_order.automatic_variant`
     score: ScoreSettings = field(default_factory=ScoreSettings)
     order: OrderSettings = field(default_factory=OrderSettings)
+    local: LocalSettings = field(default_factory=LocalSettings)
 
     def __post_init__(self) -> None:
-        _one_of(self, "variant", get_args(Variant))
+        one_of(self, "variant", get_args(Variant))
         if not isinstance(self.score, ScoreSettings) or not isinstance(self.order, OrderSettings):
             raise InputError("DiffanSettings needs score=ScoreSettings(...) and order=OrderSettings(...).")
 
@@ -206,34 +208,3 @@ def ddpm_sigmas(settings: ScoreSettings) -> list[float]:
         alpha *= 1.0 - (settings.beta_min + (settings.beta_max - settings.beta_min) * step / span)
         sigmas.append(math.sqrt((1.0 - alpha) / alpha))
     return sigmas
-
-
-def _number(value: object) -> bool:
-    return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
-
-
-def _refuse(settings: object, name: str, expected: str) -> InputError:
-    owner, value = type(settings).__name__, getattr(settings, name)
-    return InputError(f"The {name!r} parameter of {owner} must be {expected}. Got {value!r} instead.")
-
-
-def _one_of(settings: object, name: str, allowed: tuple[str, ...]) -> None:
-    if getattr(settings, name) not in allowed:
-        raise _refuse(settings, name, "one of " + ", ".join(map(repr, allowed)))
-
-
-def _whole(settings: object, name: str, *, least: int) -> None:
-    value = getattr(settings, name)
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise _refuse(settings, name, f"a whole number of {least} or more")
-
-
-def _within(
-    settings: object, name: str, low: float, high: float, *, open_low: bool = False, open_high: bool = False
-) -> None:
-    value = getattr(settings, name)
-    too_low = _number(value) and (value < low or (open_low and value == low))
-    too_high = _number(value) and (value > high or (open_high and value == high))
-    if not _number(value) or too_low or too_high:
-        ends = f"{'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
-        raise _refuse(settings, name, f"a number in {ends}")

@@ -15,15 +15,17 @@ from diffan.context import Context
 from diffan.ordering.curvature import Field, NetworkField
 from diffan.ordering.deciduous import FillReport, deciduous_finder
 from diffan.ordering.greedy import Refit, greedy_finder
+from diffan.ordering.local import find_local_order
 from diffan.ordering.masking import masking_finder
 from diffan.ordering.points import OrderingPoints
 from diffan.ordering.result import Ordering
 from diffan.score.model import ScoreModel
 from diffan.score.training import train
-from diffan.settings import DiffanSettings
+from diffan.settings import DiffanSettings, Variant
 from diffan.table import Table
 
 Array = npt.NDArray[np.float64]
+MOST_DENSE = 50  # measured: variables up to which the dense network orders at least as well
 LEAST_POINTS = 64  # a variance over fewer points is mostly chance
 
 
@@ -33,6 +35,10 @@ def find_order(table: Table, settings: DiffanSettings, context: Context) -> Orde
     The score is learned on standardised columns in any case; in a table that keeps the user's units the derivatives
     are turned back into them before leaves are compared.
     """
+    variant = settings.variant if settings.variant != "auto" else automatic_variant(table.n_variables)
+    if variant == "local":
+        return find_local_order(table, settings, context)
+    settings = replace(settings, variant=variant)
     device = context.torch_device()
     values = table.values if table.standardized else table.values / table.scale
     started = time.perf_counter()
@@ -58,6 +64,11 @@ def find_order(table: Table, settings: DiffanSettings, context: Context) -> Orde
         warnings=report.warnings(),
         model=model.to_arrays(),
     )
+
+
+def automatic_variant(n_variables: int) -> Variant:
+    """What "auto" means: one dense network while it can learn to ignore the rest, local ones beyond."""
+    return "masking" if n_variables <= MOST_DENSE else "local"
 
 
 def _order_seed(context: Context) -> int:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from diffan.additive.gram import SplineGram
+
 
 @dataclass(frozen=True, eq=False)
 class Ordering:
@@ -17,6 +19,10 @@ class Ordering:
     """[steps, d]: the criterion of every remaining node at each leaf choice, NaN for removed nodes."""
     candidates: npt.NDArray[np.bool_] | None = None
     """[d, d]: the edges i -> j worth testing, when the method already excludes some; None for all."""
+    neighbours: npt.NDArray[np.bool_] | None = None
+    """[d, d], symmetric: the pairs that may be joined at all, when the method screened them; None for all."""
+    gram: SplineGram | None = None
+    """The spline Gram matrix of the columns, when the method already has it."""
     losses: dict[str, list[float]] = field(default_factory=dict)
     """Named curves, such as training and validation loss."""
     timings: dict[str, float] = field(default_factory=dict)
