@@ -14,7 +14,7 @@ SOURCE = Path(diffan.__file__).parent
 # From the ground up; a module may import from its own layer's package and from lower layers only.
 LAYERS = [
     {"errors", "progress", "versions", "threads"},
-    {"options", "context", "dag", "files", "evidence", "settings"},
+    {"options", "context", "dag", "files", "evidence", "settings", "executors"},
     {"table", "ordering.result"},
     {"discovery", "additive", "simulate", "metrics", "datasets"},
     {"exports", "algorithm"},
