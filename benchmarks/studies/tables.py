@@ -1,0 +1,267 @@
+"""The paper's tables of 20-node graphs (ER and SF, three noises) and the violins of its Figure 3."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from published import SYNTHETIC
+from sweep import plots
+from sweep.cell import Cell
+from sweep.contenders import BASELINES, PAPER_VARIANTS, label
+from sweep.data import EVALUATION, KINDS, NOISES, paper_sets
+from sweep.page import Comparison, Notes, Published, Section, count, image, shown, table
+from sweep.results import Results, Summary, machines, summary, values
+from sweep.study import Size, Study, discoveries
+
+# contender -> its name in the paper's tables
+LIKE_FOR_LIKE = {
+    "cam": "CAM",
+    "paper-deciduous": "DiffAN",
+    "paper-greedy": "DiffAN-Greedy",
+    "gran-dag": "GraN-DAG",
+    "score": "SCORE",
+}
+OURS_ALONE = (
+    "diffan",
+    "local-default",
+    "paper-masking",
+    "nogam",
+    "das",
+    "true-order",
+    "var-sort",
+    "r2-sort",
+    "random",
+)
+MEASURES = (("shd", "SHD"), ("sid", "SID"), ("seconds", "seconds"))
+CHEAP = ("diffan", "cam", "score", "true-order", "var-sort", "r2-sort", "random")
+SMALL = {"nodes": 6, "samples": 120, "scales": (0,), "kinds": (("er", 1),), "noises": ("gauss",)}
+
+
+def cells(size: Size) -> list[Cell]:
+    if size == "small":
+        sets = paper_sets([EVALUATION], **SMALL)
+        return discoveries(
+            sets, ["diffan", "cam", "score", "true-order", "gran-dag", "local-default"], quick=True
+        )
+    first, more = paper_sets([EVALUATION]), paper_sets([EVALUATION + 1, EVALUATION + 2])
+    return [
+        *discoveries(first, [*CHEAP, "paper-deciduous", "paper-masking"]),
+        *discoveries(first, ["paper-greedy", "gran-dag", "nogam", "das", "local-default"], rank=1),
+        *discoveries(more, [*CHEAP, "paper-deciduous"], rank=2),
+        *discoveries(more, ["paper-masking", "paper-greedy", "gran-dag", "nogam", "das"], rank=3),
+    ]
+
+
+def section(results: Results, figures: Path) -> Section:
+    page = Section("Tables of 20-node graphs: ER and SF, 1000 rows")
+    page.add(
+        "Each row is a mean ± standard deviation over data sets: three noise scales for each seed, evaluation seeds from "
+        f"{EVALUATION} on, standardised columns. The paper's means are multiples of 1/6, so it has six sets a row. "
+        '"As in the paper" is `preset="paper"` with the sign of the residue mended. Sortability beside each row: the '
+        "share of causal paths along which raw variance, and R², rise; 0.5 gives nothing away, and near 1 (or 0) sorting "
+        "alone would find the order (or its reverse)."
+    )
+    for graph, density in KINDS:
+        _add_kind(page, results, graph, density)
+    _add_targets(page, results)
+    page.add(*_plots(results, figures))
+    return page
+
+
+def _add_kind(page: Section, results: Results, graph: str, density: int) -> None:
+    kind = f"{graph.upper()}{density}"
+    notes = Notes(lambda comparison: explain(comparison, results))
+    rows = []
+    for noise in NOISES:
+        where = {"graph": graph, "density": density, "noise": noise, "nodes": 20, "samples": 1000}
+        for method in (*LIKE_FOR_LIKE, *OURS_ALONE):
+            records = results.select(method=method, options={}, **where)
+            line = [noise, label(method)]
+            for measure, name in MEASURES:
+                line += _beside(method, (kind, noise), measure, name, summary(records, measure), notes)
+            divergence = summary(records, "order_divergence")
+            line += [shown(divergence), _sortability(results, where), count(divergence)]
+            rows.append(line)
+    header = ["noise", "method"]
+    for _, name in MEASURES:
+        header += [f"{name} published", "ours", "gap"]
+    header += ["order divergence", "var-/R²-sortability", "sets"]
+    page.add(f"### {kind}", table(header, rows)).add_notes(notes)
+
+
+def _beside(
+    method: str, row: tuple[str, str], measure: str, name: str, ours: Summary | None, notes: Notes
+) -> list[str]:
+    digits = 2 if measure == "seconds" else 1
+    if method not in LIKE_FOR_LIKE:
+        return ["-", shown(ours, digits), "-"]
+    published = Published(*getattr(SYNTHETIC[(*row, LIKE_FOR_LIKE[method])], measure))
+    if ours is None:
+        return [str(published), shown(ours), "-"]
+    gap = notes.gap(Comparison(" ".join(row), method, name, published, ours))
+    return [str(published), shown(ours, digits), gap]
+
+
+def _sortability(results: Results, where: dict) -> str:
+    records = results.select(options={}, **where)
+    once = {
+        record["settings"]["data"]["seed"] * 10 + record["settings"]["data"]["scale"]: record
+        for record in records
+    }
+    found = [summary(once.values(), f"sortability.{kind}") for kind in ("var", "r2")]
+    return " / ".join(f"{one.mean:.2f}" if one else "-" for one in found)
+
+
+def explain(comparison: Comparison, results: Results) -> str | None:
+    """Why a number differs: what the same data say, else what is known of the method."""
+    kind, noise = comparison.where.split()
+    where = {
+        "graph": kind[:2].lower(),
+        "density": int(kind[2:]),
+        "noise": noise,
+        "nodes": 20,
+        "samples": 1000,
+    }
+    if comparison.measure == "seconds":
+        place = machines(results.select(method=comparison.method, options={}, **where))
+        return f"Seconds: the paper's machine is not named and its methods ran other code (CAM pruning in R); ours ran on {place}."
+    if comparison.is_chance:
+        return (
+            "Within two standard errors of the difference, given the spread over six published sets and over ours: chance "
+            "explains it."
+        )
+    higher = comparison.gap > 0
+    bound = summary(results.select(method="true-order", options={}, **where), comparison.measure.lower())
+    if higher and bound and bound.mean > comparison.published.mean and comparison.method != "gran-dag":
+        return (
+            f"{kind} {noise}: even the true order, pruned in the same way, has {comparison.measure} {bound.mean:.1f} on our "
+            "sets, above the published number: what is missing is power of the additive test, not order, so the published "
+            "sets were easier or were pruned less strictly."
+        )
+    return _of_the_method(comparison, higher)
+
+
+def _of_the_method(comparison: Comparison, higher: bool) -> str | None:
+    dense = comparison.where[2] == "5"
+    if comparison.method == "gran-dag":
+        if higher:
+            return (
+                "GraN-DAG: on these sets its order is close to random (see its order divergence), and pruning cannot bring "
+                "back edges that run against the order; the paper gives no settings for it."
+            )
+        return (
+            "GraN-DAG, better than published: our connectivity is averaged over paths rather than summed, which keeps sparse "
+            "graphs sparse, and the CAM pruning afterwards is strict."
+        )
+    if comparison.method in ("paper-deciduous", "paper-greedy"):
+        if not higher:
+            return (
+                "Lower than published: the residue has the right sign here and removed columns are filled at their mode, "
+                "and our pruning test is stricter than R's on sparse graphs."
+            )
+        return (
+            "Higher than published: the paper leaves the batch size, the rows k and the stopping rule open, and its network "
+            "(LeakyReLU, LayerNorm) overfits 1000 rows quickly; our reading of it stops on held-out rows."
+        )
+    if higher and dense:
+        return (
+            "Dense graphs with joint Gaussian-process mechanisms: additive tests see little of an interaction, so edges are "
+            "missed; the noise scale decides how many, and the paper's mix of scales in each row is not known."
+        )
+    if higher:
+        return (
+            "A few edges more on a sparse graph: over three sets of each noise scale one hard set moves the mean by more "
+            "than the published spread."
+        )
+    return (
+        "Lower than published: our additive engine (REML smoothing, Wood's test) finds more of the true edges on these sets "
+        "than the R code did on the paper's."
+    )
+
+
+def _add_targets(page: Section, results: Results) -> None:
+    """Our default beside every baseline on the same data and every number the paper prints, row by row."""
+    rows, reached, complete = [], 0, 0
+    for graph, density in KINDS:
+        for noise in NOISES:
+            kind = f"{graph.upper()}{density}"
+            where = {"graph": graph, "density": density, "noise": noise, "nodes": 20, "samples": 1000}
+            line = [kind, noise]
+            good = True
+            for measure in ("shd", "sid"):
+                ours = summary(results.select(method="diffan", options={}, **where), measure)
+                beaten, text = _best_others(results, where, (kind, noise), measure)
+                line += [shown(ours), *text]
+                good = good and ours is not None and all(ours.mean < other for other in beaten)
+            complete += ours is not None
+            reached += good
+            rows.append([*line, "yes" if good else ("no" if ours else "-"), _sortability(results, where)])
+    header = ["graph", "noise"]
+    for name in ("SHD", "SID"):
+        header += [f"our default's {name}", "best baseline, same data", "best published"]
+    page.add(
+        "### Our default against everyone\n\nThe target: in each row a mean SHD and SID below those of every baseline run "
+        "on the same data and below every number the paper prints.",
+        table([*header, "reached", "var-/R²-sortability"], rows),
+    )
+    page.verdict = (
+        f"Our default is below every baseline and every published number, in SHD and in SID, in {reached} of the {complete} "
+        "rows of 20-node graphs that were run (12 in all)."
+        if complete
+        else "Our default has not been run on the 20-node graphs."
+    )
+    page.add(page.verdict)
+
+
+def _best_others(
+    results: Results, where: dict, row: tuple[str, str], measure: str
+) -> tuple[list[float], list[str]]:
+    ran = {
+        name: found
+        for name in (*BASELINES, *PAPER_VARIANTS)
+        if (found := summary(results.select(method=name, options={}, **where), measure))
+    }
+    printed = {name: getattr(SYNTHETIC[(*row, name)], measure)[0] for name in LIKE_FOR_LIKE.values()}
+    best = min(ran, key=lambda name: ran[name].mean) if ran else None
+    champion = min(printed, key=lambda name: printed[name])
+    texts = [
+        f"{ran[best].mean:.1f} ({label(best)})" if best else "not run",
+        f"{printed[champion]:.1f} ({champion})",
+    ]
+    return [*(found.mean for found in ran.values()), *printed.values()], texts
+
+
+def _plots(results: Results, figures: Path) -> list[str]:
+    shown_methods = (
+        "diffan",
+        "paper-deciduous",
+        "paper-greedy",
+        "paper-masking",
+        "cam",
+        "gran-dag",
+        "score",
+        "var-sort",
+    )
+    blocks = []
+    for measure, name, log in (("shd", "SHD", False), ("seconds", "seconds", True)):
+        panels = {
+            f"{graph.upper()}{density}": {
+                label(method): values(
+                    results.select(
+                        method=method, options={}, graph=graph, density=density, nodes=20, samples=1000
+                    ),
+                    measure,
+                )
+                for method in shown_methods
+            }
+            for graph, density in KINDS
+        }
+        if any(found for groups in panels.values() for found in groups.values()):
+            plots.violins(figures / f"tables-{measure}.svg", panels, name, log=log)
+            blocks.append(
+                image(f"tables-{measure}.svg", f"{name} by method on graphs of 20 nodes (Figure 3)")
+            )
+    return blocks
+
+
+STUDY = Study("tables", cells, section)
