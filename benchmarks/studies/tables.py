@@ -34,7 +34,7 @@ OURS_ALONE = (
 )
 MEASURES = (("shd", "SHD"), ("sid", "SID"), ("seconds", "seconds"))
 CHEAP = ("diffan", "cam", "score", "true-order", "var-sort", "r2-sort", "random")
-SMALL = {"nodes": 6, "samples": 120, "scales": (0,), "kinds": (("er", 1),), "noises": ("gauss",)}
+SMALL = {"nodes": 5, "samples": 100, "scales": (0,), "kinds": (("er", 1),), "noises": ("gauss",)}
 
 
 def cells(size: Size) -> list[Cell]:

@@ -10,7 +10,7 @@ from sweep.cell import Cell
 from sweep.data import EVALUATION, paper_sets
 from sweep.page import Section, image, shown, table
 from sweep.results import Results, summary, values
-from sweep.study import QUICK_SCORE, Size, Study
+from sweep.study import QUICK, Size, Study
 
 STEPS = (0, 24, 49, 74, 99)
 
@@ -26,8 +26,8 @@ def orderings() -> dict[str, dict]:
 
 def cells(size: Size) -> list[Cell]:
     if size == "small":
-        sets = paper_sets([EVALUATION], nodes=6, samples=100, scales=[0], kinds=[("er", 1)], noises=["gauss"])
-        options = {"orderings": orderings(), "settings": QUICK_SCORE}
+        sets = paper_sets([EVALUATION], nodes=4, samples=80, scales=[0], kinds=[("er", 1)], noises=["gauss"])
+        options = {"orderings": orderings(), "settings": QUICK}
         return [Cell(spec, "paper-masking", "orders", options) for spec in sets]
     sets = paper_sets([EVALUATION], scales=[0])
     return [Cell(spec, "paper-masking", "orders", {"orderings": orderings()}, rank=1) for spec in sets]

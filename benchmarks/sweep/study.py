@@ -13,8 +13,8 @@ from sweep.page import Section
 from sweep.results import Results
 
 Size = Literal["full", "small"]
-QUICK_SCORE: dict[str, Any] = {"max_steps": 10, "check_every": 5}
-QUICK = {**QUICK_SCORE, "greedy_steps": 5, "order_batch_size": 32}
+QUICK_SCORE: dict[str, Any] = {"max_steps": 6, "check_every": 3}
+QUICK = {**QUICK_SCORE, "greedy_steps": 3, "order_batch_size": 16}
 """Training cut short, for the small versions that tests run."""
 
 

@@ -206,13 +206,13 @@ def _prune_true_order(
 @cache
 def _warm_up(method: str, device: str) -> None:
     """Pay once a process for imports and for the GPU's context, so that no cell's seconds hold them."""
-    import torch
-
     from diffan.methods import METHODS
 
     if method in METHODS:
         METHODS[method].default_settings("default")
     if device.startswith("cuda"):
+        import torch
+
         square = torch.eye(4, device=device, dtype=torch.float64)
         torch.linalg.cholesky(square @ square)
         torch.cuda.synchronize()
