@@ -8,9 +8,10 @@
     python benchmarks/run.py import benchmarks/results/baselines.jsonl cells/ # cells of the older scripts
     python benchmarks/run.py score cells/                                     # add SID where gadjid was missing
     python benchmarks/run.py pack cells/ benchmarks/results/reproduction.jsonl
+    python benchmarks/run.py unpack benchmarks/results/reproduction.jsonl cells/  # to go on from it
 
 A cell is one JSON file named by a hash of its settings. A failed cell is kept with its error and does not stop the
-rest; `--retry-failed` tries it again. The workers of a Dask cluster need `src` and `benchmarks` on their PYTHONPATH.
+rest; `--retry-failed` tries it again, `--redo diffan` computes anew what older code has computed. The workers of a Dask cluster need `src` and `benchmarks` on their PYTHONPATH.
 Then `python benchmarks/compare.py` writes docs/reproduction.md from the packed file.
 """
 
@@ -19,13 +20,14 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from diffan.executors import run_tasks
 from studies import STUDIES, Size
 from sweep import store
 from sweep.cell import Cell, failure, run_cell
+from sweep.contenders import CONTENDERS
 from sweep.importing import import_records
 
 
@@ -50,10 +52,11 @@ def sweep(
     device: str = "cpu",
     limit_seconds: float = float("inf"),
     retry_failed: bool = False,
+    redo: Sequence[str] = (),
 ) -> Counter[str]:
     """Compute the cells that are missing; returns how many were done, failed, kept and left."""
     folder.mkdir(parents=True, exist_ok=True)
-    states = {cell.key: store.state(folder, cell) for cell in cells}
+    states = {cell.key: store.state(folder, cell, redo) for cell in cells}
     settled = ("done",) if retry_failed else ("done", "failed")
     todo = [cell for cell in cells if states[cell.key] not in settled]
     counts = Counter(kept=len(cells) - len(todo))
@@ -107,82 +110,95 @@ class Progress:
         return f"{seconds / 60:.0f} min" if seconds > 90 else f"{seconds:.0f} s"
 
 
-def show_plan(cells: Sequence[Cell]) -> None:
+def show_plan(args: argparse.Namespace) -> None:
+    cells = _planned(args)
     table = Counter((cell.rank, cell.lane, cell.work, cell.method) for cell in cells)
     for (rank, lane, work, method), count in sorted(table.items()):
         print(f"rank {rank}  {lane}  {work:<9} {method:<16} {count:>5} cells")
     print(f"{len(cells)} cells in all")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+def run_sweep(args: argparse.Namespace) -> None:
+    counts = sweep(
+        _planned(args),
+        args.cells,
+        workers=args.workers,
+        scheduler=args.scheduler,
+        device=args.device,
+        limit_seconds=args.limit_seconds,
+        retry_failed=args.retry_failed,
+        redo=args.redo,
     )
-    commands = parser.add_subparsers(dest="command", required=True)
-    running = commands.add_parser("sweep", help="compute what is missing")
+    print(", ".join(f"{count} {what}" for what, count in sorted(counts.items())))
+
+
+def take_in(args: argparse.Namespace) -> None:
+    read = import_records if args.command == "import" else store.unpack
+    print(f"{store.merge(read(args.file), args.cells)} cells from {args.file}")
+
+
+def score(args: argparse.Namespace) -> None:
+    scored = list(store.add_sid(store.read_cells(args.cells)))
+    for record in scored:
+        store.write_cell(args.cells, record)
+    print(f"{len(scored)} cells have their SID now")
+
+
+def pack(args: argparse.Namespace) -> None:
+    records = store.read_cells(args.cells)
+    size = store.pack(records, args.file)
+    print(f"{len(records)} cells in {size:,} bytes")
+    if size > store.LARGEST_PACKED:
+        print(f"Too large to commit: at most {store.LARGEST_PACKED:,} bytes; leave out some cells.")
+
+
+def _planned(args: argparse.Namespace) -> list[Cell]:
+    return planned(args.studies, "small" if args.small else "full", args.ranks, args.lane)
+
+
+def parser() -> argparse.ArgumentParser:
+    whole = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = whole.add_subparsers(dest="command", required=True)
+
+    def command(
+        name: str, function: Callable[[argparse.Namespace], None], help: str
+    ) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=help)
+        added.set_defaults(function=function)
+        return added
+
+    running = command("sweep", run_sweep, "compute what is missing")
     running.add_argument("cells", type=Path, help="the folder of cells")
-    planning = commands.add_parser("plan", help="count the cells")
-    for command in (running, planning):
-        command.add_argument("--studies", nargs="+", choices=list(STUDIES), default=list(STUDIES))
-        command.add_argument("--small", action="store_true", help="the small version that the tests run")
-        command.add_argument(
-            "--ranks", type=int, nargs="+", help="0: first of all, 1: then, 2: if time is left"
+    planning = command("plan", show_plan, "count the cells")
+    for one in (running, planning):
+        one.add_argument("--studies", nargs="+", choices=list(STUDIES), default=list(STUDIES))
+        one.add_argument("--small", action="store_true", help="the small version that the tests run")
+        one.add_argument(
+            "--ranks", type=int, nargs="+", help="0: first of all, 1: then, 2 and 3: if time is left"
         )
-        command.add_argument(
-            "--lane", choices=["all", "cpu", "gpu"], default="all", help="cells that want this"
-        )
+        one.add_argument("--lane", choices=["all", "cpu", "gpu"], default="all", help="cells that want this")
     running.add_argument("--workers", type=int, default=0, help="local processes; 0 computes in this one")
     running.add_argument("--scheduler", help="address of a Dask scheduler, tcp://host:port")
     running.add_argument("--device", default="cpu", help="for the cells of the gpu lane")
     running.add_argument("--limit-seconds", type=float, default=float("inf"), help="then begin no new cell")
     running.add_argument("--retry-failed", action="store_true")
-    importing = commands.add_parser("import", help="turn JSON lines of the older scripts into cells")
-    importing.add_argument("file", type=Path)
-    importing.add_argument("cells", type=Path)
-    scoring = commands.add_parser("score", help="add SID to cells from a machine without gadjid")
-    scoring.add_argument("cells", type=Path)
-    packing = commands.add_parser("pack", help="one compact file of all cells")
+    running.add_argument(
+        "--redo", nargs="+", default=[], choices=list(CONTENDERS), help="if the code has changed"
+    )
+    for name, help in (
+        ("import", "turn JSON lines of the older scripts into cells"),
+        ("unpack", "cells again from a packed file; of two that differ the newer is kept"),
+    ):
+        added = command(name, take_in, help)
+        added.add_argument("file", type=Path)
+        added.add_argument("cells", type=Path)
+    command("score", score, "add SID to cells from a machine without gadjid").add_argument("cells", type=Path)
+    packing = command("pack", pack, "one compact file of all cells")
     packing.add_argument("cells", type=Path)
     packing.add_argument("file", type=Path)
-    unpacking = commands.add_parser("unpack", help="cells again from a packed file, to go on from it")
-    unpacking.add_argument("file", type=Path)
-    unpacking.add_argument("cells", type=Path)
-    args = parser.parse_args()
-    if args.command == "plan":
-        show_plan(planned(args.studies, _size(args), args.ranks, args.lane))
-    elif args.command == "sweep":
-        counts = sweep(
-            planned(args.studies, _size(args), args.ranks, args.lane),
-            args.cells,
-            workers=args.workers,
-            scheduler=args.scheduler,
-            device=args.device,
-            limit_seconds=args.limit_seconds,
-            retry_failed=args.retry_failed,
-        )
-        print(", ".join(f"{count} {what}" for what, count in sorted(counts.items())))
-    elif args.command == "import":
-        known = {record["key"] for record in store.read_cells(args.cells)}
-        fresh = [record for record in import_records(args.file) if record["key"] not in known]
-        for record in fresh:
-            store.write_cell(args.cells, record)
-        print(f"{len(fresh)} cells from {args.file}")
-    elif args.command == "score":
-        scored = list(store.add_sid(store.read_cells(args.cells)))
-        for record in scored:
-            store.write_cell(args.cells, record)
-        print(f"{len(scored)} cells have their SID now")
-    elif args.command == "pack":
-        records = store.read_cells(args.cells)
-        print(f"{len(records)} cells in {store.pack(records, args.file):,} bytes")
-    else:
-        for record in store.unpack(args.file):
-            store.write_cell(args.cells, record)
-
-
-def _size(args: argparse.Namespace) -> Size:
-    return "small" if args.small else "full"
+    return whole
 
 
 if __name__ == "__main__":
-    main()
+    arguments = parser().parse_args()
+    arguments.function(arguments)

@@ -130,6 +130,15 @@ def test_a_failure_is_recorded_and_tried_again_only_when_asked(tmp_path: Path) -
     assert dict(run.sweep(cells, tmp_path, retry_failed=True)) == {"kept": 2, "failed": 1, "left": 0}
 
 
+def test_cells_of_older_code_are_redone_when_asked(tmp_path: Path) -> None:
+    run.sweep(cheap(), tmp_path)
+    record = store.read_cells(tmp_path)[0]
+    record["machine"]["code"] = "older"
+    store.write_cell(tmp_path, record)
+    assert dict(run.sweep(cheap(), tmp_path)) == {"kept": 4, "left": 0}
+    assert dict(run.sweep(cheap(), tmp_path, redo=["var-sort"])) == {"kept": 3, "done": 1, "left": 0}
+
+
 def test_no_cell_begins_after_the_limit(tmp_path: Path) -> None:
     assert dict(run.sweep(cheap(), tmp_path, limit_seconds=-1)) == {"kept": 0, "left": 4}
 
@@ -198,10 +207,16 @@ def test_packed_cells_come_back_as_they_were(small: Path, tmp_path: Path) -> Non
             assert record["error"].startswith(back[record["key"]]["error"])
 
 
-def test_a_packed_file_over_the_limit_is_refused(small: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(store, "LARGEST_PACKED", 1000)
-    with pytest.raises(ValueError, match="at most 1,000"):
-        store.pack(store.read_cells(small), tmp_path / "packed.jsonl")
+def test_of_two_cells_the_newer_done_one_is_kept(tmp_path: Path) -> None:
+    record = run_cell((cheap()[0], "cpu"))
+    older = record | {"finished": "2000-01-01T00:00:00Z"}
+    failed = {**record, "status": "failed", "error": "late", "finished": "2999-01-01T00:00:00Z"}
+    assert store.merge([older, record, older, failed], tmp_path) == 2
+    assert store.read_cells(tmp_path) == [record]
+
+
+def test_the_committed_cells_are_compact() -> None:
+    assert (BENCHMARKS / "results/reproduction.jsonl").stat().st_size < store.LARGEST_PACKED
 
 
 def test_sid_is_added_where_it_was_missing() -> None:

@@ -20,7 +20,7 @@ def describe(device: str) -> dict[str, Any]:
         "device": device.split(":")[0],
         "processor": _processor(),
         "cores": os.cpu_count(),
-        "code": _code_digest(),
+        "code": code_digest(),
         "versions": versions(),
     }
     if device.startswith("cuda"):
@@ -73,7 +73,8 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
 
 
-def _code_digest() -> str:
+@cache
+def code_digest() -> str:
     """A short hash of the package's source, so that two runs can be told apart between versions."""
     import diffan
 

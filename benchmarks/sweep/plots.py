@@ -12,7 +12,8 @@ COLOURS = ("#3b6ea5", "#d1662f", "#5a9367", "#8a5aa0", "#b8a13a", "#6b6b6b", "#c
 Series = Sequence[tuple[float, float, float]]  # x, mean, half the height of its error bar
 
 
-def _figure(panels: int, width: float = 4.2, height: float = 3.2) -> tuple[Any, Any]:
+def _figure(panels: int, width: float = 4.2, height: float = 3.4) -> tuple[Any, Any]:
+    """Panels side by side, four of them two by two."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -30,8 +31,10 @@ def _figure(panels: int, width: float = 4.2, height: float = 3.2) -> tuple[Any, 
             "figure.constrained_layout.use": True,
         }
     )
-    figure, axes = pyplot.subplots(1, panels, figsize=(width * panels, height), squeeze=False)
-    return figure, axes[0]
+    columns = 2 if panels == 4 else panels
+    lines = -(-panels // columns)
+    figure, axes = pyplot.subplots(lines, columns, figsize=(width * columns, height * lines), squeeze=False)
+    return figure, axes.ravel()
 
 
 def _save(figure: Any, file: Path) -> None:
@@ -49,7 +52,7 @@ def violins(
 ) -> None:
     """A panel each, a violin for each label: its spread, every value as a dot, the median as a bar."""
     most = max(len(groups) for groups in panels.values())
-    figure, axes = _figure(len(panels), width=0.9 + 0.42 * most, height=3.6)
+    figure, axes = _figure(len(panels), width=1.2 + 0.45 * most, height=3.6)
     for axis, (title, groups) in zip(axes, panels.items(), strict=True):
         filled = {label: list(found) for label, found in groups.items() if len(found)}
         for place, (label, found) in enumerate(filled.items()):
@@ -66,7 +69,7 @@ def violins(
             axis.set_yscale("log")
         else:
             axis.set_ylim(bottom=min(0, axis.get_ylim()[0]))
-    axes[0].set_ylabel(ylabel)
+        axis.set_ylabel(ylabel)
     _save(figure, file)
 
 
@@ -95,8 +98,10 @@ def lines(
             axis.set_yscale("log")
         else:
             axis.set_ylim(bottom=0)
-    if labels:
-        axes[0].legend(frameon=False, fontsize=8)
+    handles = {
+        label: line for axis in axes for line, label in zip(*axis.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3, frameon=False)
     _save(figure, file)
 
 

@@ -6,13 +6,14 @@ The packed file is JSON lines: a header with every machine, data set and code ve
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from diffan.files import write_text
 from sweep import bits, data
 from sweep.cell import Cell, Record
+from sweep.machine import code_digest
 from sweep.work import sid_if_possible
 
 FORMAT = 1
@@ -28,10 +29,30 @@ def read_cells(folder: Path) -> list[Record]:
     return [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))]
 
 
-def state(folder: Path, cell: Cell) -> str:
-    """ "done", "failed" or "missing"."""
+def state(folder: Path, cell: Cell, redo: Sequence[str] = ()) -> str:
+    """ "done", "failed", "missing", or "stale": of a method to redo, and not computed by the present code."""
     file = folder / f"{cell.key}.json"
-    return str(json.loads(file.read_text())["status"]) if file.exists() else "missing"
+    if not file.exists():
+        return "missing"
+    record = json.loads(file.read_text())
+    stale = cell.method in redo and record["machine"].get("code") != code_digest()
+    return "stale" if stale else str(record["status"])
+
+
+def merge(records: Iterable[Record], folder: Path) -> int:
+    """Take in cells from elsewhere: done before failed, then the newer one; returns how many were taken."""
+    present = {record["key"]: _preference(record) for record in read_cells(folder)}
+    taken = 0
+    for record in records:
+        if _preference(record) > present.get(record["key"], (False, "")):
+            write_cell(folder, record)
+            present[record["key"]] = _preference(record)
+            taken += 1
+    return taken
+
+
+def _preference(record: Record) -> tuple[bool, str]:
+    return record["status"] == "done", record.get("finished", "")
 
 
 def add_sid(records: Iterable[Record]) -> Iterator[Record]:
@@ -56,10 +77,6 @@ def pack(records: Iterable[Record], file: Path) -> int:
         lines.append(_line(record, machines.index(record["machine"]), sets))
     header = _dump({"format": FORMAT, "machines": machines, "data": sets})
     text = "\n".join([header, *lines]) + "\n"
-    if len(text.encode()) > LARGEST_PACKED:
-        raise ValueError(
-            f"The packed cells take {len(text):,} bytes; at most {LARGEST_PACKED:,} may be kept."
-        )
     write_text(file, text)
     return len(text.encode())
 
