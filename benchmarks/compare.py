@@ -55,15 +55,20 @@ def opening(sections: dict[str, Section]) -> str:
         for comparison in notes.compared
         if comparison.measure != "seconds"
     ]
-    sentences = [
-        _agreement(compared),
-        _by_method(compared),
-        sections["variants"].verdict,
-        sections["sign"].verdict,
-        sections["tables"].verdict,
-        *(sections[name].verdict for name in ("real", "samples", "timestep", "overfitting", "jacobian")),
-    ]
-    return " ".join(sentence for sentence in sentences if sentence)
+    verdicts = {name: section.verdict for name, section in sections.items()}
+    parts = {
+        "What reproduces and what does not.": [
+            _agreement(compared),
+            _by_method(compared),
+            *(verdicts[name] for name in ("samples", "timestep", "overfitting", "jacobian")),
+        ],
+        "The paper's own algorithm once its sign is right.": [verdicts["variants"], verdicts["sign"]],
+        "Our default.": [verdicts["tables"], verdicts["real"]],
+    }
+    return " ".join(
+        f"**{title}** " + " ".join(sentence for sentence in sentences if sentence)
+        for title, sentences in parts.items()
+    )
 
 
 def _agreement(compared: list[Comparison]) -> str:

@@ -173,9 +173,7 @@ def parser() -> argparse.ArgumentParser:
     for one in (running, planning):
         one.add_argument("--studies", nargs="+", choices=list(STUDIES), default=list(STUDIES))
         one.add_argument("--small", action="store_true", help="the small version that the tests run")
-        one.add_argument(
-            "--ranks", type=int, nargs="+", help="0: first of all, 1: then, 2 and 3: if time is left"
-        )
+        one.add_argument("--ranks", type=int, nargs="+", help="0: first of all, up to 4: if time is left")
         one.add_argument("--lane", choices=["all", "cpu", "gpu"], default="all", help="cells that want this")
     running.add_argument("--workers", type=int, default=0, help="local processes; 0 computes in this one")
     running.add_argument("--scheduler", help="address of a Dask scheduler, tcp://host:port")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sweep import plots
 from sweep.cell import Cell
-from sweep.contenders import label
+from sweep.contenders import score_label
 from sweep.data import EVALUATION, paper_sets
 from sweep.page import Section, image, shown, table
 from sweep.results import Results, summary
@@ -25,7 +25,7 @@ def cells(size: Size) -> list[Cell]:
         options = {"orderings": ORDERINGS, "settings": QUICK_SCORE}
         return [Cell(spec, "masking", "orders", options) for spec in sets]
     return [
-        Cell(spec, method, "orders", {"orderings": ORDERINGS}, rank=1 if method == "masking" else 2)
+        Cell(spec, method, "orders", {"orderings": ORDERINGS}, rank=0 if method == "masking" else 2)
         for nodes in NODES
         for spec in paper_sets(
             [EVALUATION, EVALUATION + 1, EVALUATION + 2],
@@ -45,16 +45,18 @@ def section(results: Results, figures: Path) -> Section:
         "each k; six sets (three ER, three SF, one edge a node, Gaussian noise, 1000 rows)."
     )
     rows = []
-    panels: dict[str, dict[str, list]] = {f"order divergence, {label(method)}": {} for method in METHODS}
+    panels: dict[str, dict[str, list]] = {
+        f"order divergence, {score_label(method)}": {} for method in METHODS
+    }
     for method in METHODS:
         for nodes in NODES:
             options = {"orderings": ORDERINGS}
             records = results.select(work="orders", method=method, options=options, nodes=nodes)
             found = [summary(records, f"divergences.k = {k}") for k in BATCHES]
-            rows.append([label(method), str(nodes), *map(shown, found), str(len(records))])
+            rows.append([score_label(method), str(nodes), *map(shown, found), str(len(records))])
             points = [(k, one.mean, 1.96 * one.error) for k, one in zip(BATCHES, found, strict=True) if one]
             if points:
-                panels[f"order divergence, {label(method)}"][f"d = {nodes}"] = points
+                panels[f"order divergence, {score_label(method)}"][f"d = {nodes}"] = points
     page.add(table(["score", "nodes", *(f"k = {k}" for k in BATCHES), "sets"], rows))
     panels = {name: series for name, series in panels.items() if series}
     if panels:

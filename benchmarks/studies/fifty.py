@@ -24,10 +24,10 @@ def cells(size: Size) -> list[Cell]:
     others = paper_sets([EVALUATION], nodes=50, scales=[0], noises=["exp", "laplace"])
     return [
         *discoveries(gauss, CHEAP),
-        *discoveries(gauss, ["diffan", "paper-masking"], rank=1),
+        *discoveries(gauss, ["diffan", "paper-masking"], rank=2),
         *discoveries(others, CHEAP, rank=1),
-        *discoveries(others, ["diffan", "paper-masking", "paper-deciduous"], rank=2),
-        *discoveries([*gauss, *others], ["paper-deciduous", "local-default"], rank=2),
+        *discoveries(others, ["diffan", "paper-masking"], rank=3),
+        *discoveries([*gauss, *others], ["paper-deciduous", "local-default"], rank=4),
     ]
 
 

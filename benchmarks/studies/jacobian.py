@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sweep import plots
 from sweep.cell import Cell
-from sweep.contenders import label
+from sweep.contenders import score_label
 from sweep.data import EVALUATION, pair
 from sweep.page import Section, image, table
 from sweep.results import Results
@@ -21,7 +21,7 @@ def cells(size: Size) -> list[Cell]:
     if size == "small":
         return [Cell(pair(EVALUATION, 100), "masking", "jacobian", {"points": 20, "settings": QUICK_SCORE})]
     return [
-        Cell(pair(seed), method, "jacobian", {"points": DRAWN} if seed == EVALUATION else {}, rank=1)
+        Cell(pair(seed), method, "jacobian", {"points": DRAWN} if seed == EVALUATION else {})
         for seed in SEEDS
         for method in METHODS
     ]
@@ -39,9 +39,9 @@ def section(results: Results, figures: Path) -> Section:
         right = sum(record["result"]["variances"][1] < record["result"]["variances"][0] for record in records)
         ratios = sorted(b / a for a, b in (record["result"]["variances"] for record in records))
         middle = f"{ratios[len(ratios) // 2]:.2f}" if ratios else "not run"
-        rows.append([label(method), f"{right} of {len(records)}", middle])
+        rows.append([score_label(method), f"{right} of {len(records)}", middle])
         if records:
-            page.verdict = f"Of two variables the effect has the smaller variance in {right} of {len(records)} draws ({label(method)})."
+            page.verdict = f"Of two variables the effect has the smaller variance in {right} of {len(records)} draws ({score_label(method)})."
     page.add(table(["score", "effect has the smaller variance", "median variance of B / of A"], rows))
     for method in METHODS:
         drawn = [
@@ -50,7 +50,9 @@ def section(results: Results, figures: Path) -> Section:
         if drawn and len(drawn[0]["result"]["points"]) >= DRAWN:
             plots.jacobian_picture(figures / f"jacobian-{method}.svg", drawn[0]["result"]["points"])
             page.add(
-                image(f"jacobian-{method}.svg", f"The diagonal of the score's Jacobian, {label(method)}")
+                image(
+                    f"jacobian-{method}.svg", f"The diagonal of the score's Jacobian, {score_label(method)}"
+                )
             )
     return page
 

@@ -35,9 +35,15 @@ TARGETS = {"sachs": (11, 42), "syntren": (34, 152)}
 def cells(size: Size) -> list[Cell]:
     if size == "small":
         return discoveries([SACHS], ["cam", "var-sort"])
-    sachs = discoveries([SACHS], METHODS)
-    logarithms = discoveries([SACHS], ("diffan", "score", "cam", "paper-deciduous"), **LOGARITHMS)
-    return sachs + logarithms + discoveries(SYNTREN, METHODS)
+    others = [method for method in METHODS if method not in PAPER_VARIANTS]
+    return [
+        *discoveries([SACHS], ("diffan", "score", "cam"), **LOGARITHMS),
+        *discoveries([SACHS, *SYNTREN], others),
+        *discoveries([SACHS], PAPER_VARIANTS, rank=1),
+        *discoveries([SACHS], ["paper-deciduous"], rank=1, **LOGARITHMS),
+        *discoveries(SYNTREN, ["paper-deciduous", "paper-masking"], rank=2),
+        *discoveries(SYNTREN, ["paper-greedy"], rank=3),
+    ]
 
 
 def explain(comparison: Comparison, results: Results) -> str | None:
@@ -50,7 +56,7 @@ def explain(comparison: Comparison, results: Results) -> str | None:
     against = sum(r["result"]["order_divergence"] for r in records) / len(records)
     direction = "higher" if comparison.gap > 0 else "lower"
     reason = (
-        "one table of heavy-tailed columns, where a single turned edge moves SID by several pairs"
+        "this is one table of heavy-tailed columns, where a single turned edge moves SID by several pairs"
         if comparison.where == "sachs"
         else "SynTReN is not an additive-noise world, so order and cutoff decide by small margins"
     )
@@ -90,7 +96,13 @@ def section(results: Results, figures: Path) -> Section:
         "Columns are standardised; nothing was tuned on the true graphs. Published numbers carry no spread.",
         table(header, rows),
     ).add_notes(notes)
-    page.verdict = " ".join(_verdict(results, name) for name in TARGETS)
+    page.verdict = " ".join(
+        [
+            _verdict(results, "sachs", {}, "Sachs"),
+            _verdict(results, "sachs", LOGARITHMS, "the logarithms of Sachs, which its warning suggests,"),
+            _verdict(results, "syntren", {}, "SynTReN"),
+        ]
+    )
     return page.add(page.verdict)
 
 
@@ -106,23 +118,16 @@ def _measures(records: Sequence[Record], data_name: str, method: str, notes: Not
     return [*line, shown(summary(records, "order_divergence")), str(len(records))]
 
 
-def _verdict(results: Results, data_name: str) -> str:
-    found = [
-        summary(results.select(method="diffan", options={}, set=data_name), measure)
-        for measure in ("shd", "sid")
+def _verdict(results: Results, data_name: str, options: dict, name: str) -> str:
+    records = results.select(method="diffan", options=options, set=data_name)
+    if not records:
+        return f"Our default has not been run on {name.rstrip(',')}."
+    words = [
+        _reached(found, measure.upper(), target)
+        for measure, target in zip(("shd", "sid"), TARGETS[data_name], strict=True)
+        if (found := summary(records, measure))
     ]
-    name = NAMES[data_name]
-    if any(one is None for one in found):
-        return f"Our default has not been run on {name}."
-    return (
-        f"On {name} our default has "
-        + " and ".join(
-            _reached(one, measure, target)
-            for one, measure, target in zip(found, ("SHD", "SID"), TARGETS[data_name], strict=True)
-            if isinstance(one, Summary)
-        )
-        + "."
-    )
+    return f"On {name} our default has {' and '.join(words)}."
 
 
 def _reached(ours: Summary, measure: str, target: float) -> str:

@@ -71,10 +71,11 @@ def cells(size: Size) -> list[Cell]:
         )
     first, more = paper_sets([EVALUATION]), paper_sets([EVALUATION + 1, EVALUATION + 2])
     return [
-        *discoveries(first, [*CHEAP, "paper-deciduous", "paper-masking"]),
-        *discoveries(first, ["paper-greedy", "gran-dag", "nogam", "das", "local-default"], rank=1),
-        *discoveries(more, [*CHEAP, "paper-deciduous"], rank=2),
-        *discoveries(more, ["paper-masking", "paper-greedy", "gran-dag", "nogam", "das"], rank=3),
+        *discoveries(first, [*CHEAP, "paper-masking"]),
+        *discoveries(first, ["paper-deciduous", "gran-dag", "nogam", "das"], rank=1),
+        *discoveries(first, ["paper-greedy", "local-default"], rank=2),
+        *discoveries(more, [*CHEAP, "paper-masking", "paper-deciduous"], rank=3),
+        *discoveries(more, ["paper-greedy", "gran-dag", "nogam", "das"], rank=4),
     ]
 
 

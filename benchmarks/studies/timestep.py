@@ -30,7 +30,7 @@ def cells(size: Size) -> list[Cell]:
         options = {"orderings": orderings(), "settings": QUICK}
         return [Cell(spec, "paper-masking", "orders", options) for spec in sets]
     sets = paper_sets([EVALUATION], scales=[0])
-    return [Cell(spec, "paper-masking", "orders", {"orderings": orderings()}, rank=1) for spec in sets]
+    return [Cell(spec, "paper-masking", "orders", {"orderings": orderings()}) for spec in sets]
 
 
 def section(results: Results, figures: Path) -> Section:

@@ -21,8 +21,8 @@ def cells(size: Size) -> list[Cell]:
         return discoveries(sets, ["score"], **RAW)
     return [
         *discoveries(paper_sets([EVALUATION]), ["score", "cam"], rank=1, **RAW),
-        *discoveries(paper_sets([EVALUATION], scales=[0]), ["diffan", "paper-masking"], rank=2, **RAW),
-        *discoveries(paper_sets([EVALUATION], scales=[0]), ["masking", "nogam"], rank=2, **RAW),
+        *discoveries(paper_sets([EVALUATION], scales=[0]), ["diffan", "paper-masking"], rank=3, **RAW),
+        *discoveries(paper_sets([EVALUATION], scales=[0]), ["masking", "nogam"], rank=3, **RAW),
     ]
 
 

@@ -45,3 +45,8 @@ PAPER_VARIANTS = ("paper-deciduous", "paper-greedy", "paper-masking")
 
 def label(name: str) -> str:
     return CONTENDERS[name].label
+
+
+def score_label(name: str) -> str:
+    """Whose score a contender trains, where its order or graph is not the point."""
+    return "the paper's score" if CONTENDERS[name].wide else "our score"

@@ -119,10 +119,11 @@ def sortability(values: Array, truth: Dag) -> dict[str, float]:
 def rising_paths(heights: Array, truth: Dag) -> float:
     """The share of directed paths that end higher than they start; NaN in a graph without edges."""
     step = truth.adjacency.astype(bool)
+    counted = step.astype(np.float32)  # floats, because BLAS does not multiply integers
     rises = np.sign(heights[None, :] - heights[:, None]) / 2 + 0.5  # [from, to]
     reached, paths, rising = step, 0, 0.0
     while reached.any():
         paths += int(reached.sum())
         rising += float(rises[reached].sum())
-        reached = reached.astype(int) @ step.astype(int) > 0
+        reached = reached.astype(np.float32) @ counted > 0
     return rising / paths if paths else float("nan")

@@ -20,6 +20,8 @@ from sweep.contenders import CONTENDERS
 if TYPE_CHECKING:
     import pandas as pd
 
+    from diffan.ordering.curvature import NetworkField
+    from diffan.score.model import ScoreModel
     from diffan.settings import DiffanSettings
     from sweep.cell import Cell
 
@@ -82,7 +84,6 @@ def orders(cell: Cell, device: str) -> Result:
     """One score, trained once; masking orders of it under several order settings, by their labels."""
     from diffan.algorithm import topological_order
     from diffan.options import apply
-    from diffan.ordering.curvature import NetworkField
     from diffan.ordering.masking import masking_finder
     from diffan.ordering.points import OrderingPoints
     from diffan.score.training import train
@@ -107,7 +108,7 @@ def orders(cell: Cell, device: str) -> Result:
         seed = int(context.rng("order").integers(2**62))
         points = OrderingPoints(table.values, order_settings, seed, context.torch_device())
         started = time.perf_counter()
-        found, _ = topological_order(masking_finder(NetworkField(model), points), truth.n_nodes)
+        found, _ = topological_order(masking_finder(_field(model), points), truth.n_nodes)
         result["order_seconds"][name] = round(time.perf_counter() - started, 3)
         result["divergences"][name] = metrics.order_divergence(truth, found)
     return result
@@ -117,7 +118,6 @@ def jacobian(cell: Cell, device: str) -> Result:
     """The diagonal of the score's Jacobian of two variables, and its variances; A causes B."""
     import torch
 
-    from diffan.ordering.curvature import NetworkField
     from diffan.score.training import train
 
     settings = _settings(cell)
@@ -128,10 +128,10 @@ def jacobian(cell: Cell, device: str) -> Result:
     model, _ = train(table.values, settings.score, context.rng("score"), target)
     rows = torch.tensor(table.values[: settings.order.order_batch_size], dtype=torch.float32, device=target)
     sigma = settings.order.noise_levels[len(settings.order.noise_levels) // 2]
-    diagonal = NetworkField(model).diagonal(rows, sigma, [0, 1]).cpu().numpy().astype(float)
+    diagonal = _field(model).diagonal(rows, sigma, [0, 1]).cpu().numpy().astype(float)
     shown = slice(0, cell.options.get("points", 0))
     return {
-        "variances": np.round(diagonal.var(axis=0), 5).tolist(),
+        "variances": [float(f"{value:.4g}") for value in diagonal.var(axis=0)],
         "means": np.round(diagonal.mean(axis=0), 4).tolist(),
         "points": np.round(np.hstack([table.values[shown], diagonal[shown]]), 2).tolist(),
     }
@@ -190,6 +190,12 @@ def _settings(cell: Cell) -> DiffanSettings:
     base = DiffanSettings.paper("masking") if preset == "paper" else DiffanSettings()
     (settings,) = apply(cell.options.get("settings", {}), base, what=cell.method)
     return settings
+
+
+def _field(model: ScoreModel) -> NetworkField:
+    from diffan.ordering.curvature import NetworkField
+
+    return NetworkField(model, memory_bytes=2**32 if model.device.type == "cuda" else 2**26)
 
 
 def _prune_true_order(
