@@ -18,6 +18,7 @@ Then `python benchmarks/compare.py` writes docs/reproduction.md from the packed 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -199,4 +200,7 @@ def parser() -> argparse.ArgumentParser:
 
 if __name__ == "__main__":
     arguments = parser().parse_args()
-    arguments.function(arguments)
+    try:
+        arguments.function(arguments)
+    except KeyboardInterrupt:
+        sys.exit("Stopped; the same command goes on from here.")
