@@ -77,9 +77,9 @@ def _agreement(compared: list[Comparison]) -> str:
     near = sum(not comparison.is_large for comparison in compared)
     chance = sum(comparison.is_large and comparison.is_chance for comparison in compared)
     return (
-        f"Of {len(compared)} published accuracies that were run like for like, {near} are within {LARGE_GAP:.0%} of ours, "
-        f"{chance} more differ by no more than two standard errors, and {len(compared) - near - chance} do not reproduce; "
-        "each gap has its sentence below."
+        f"Of {len(compared)} published accuracies that were run like for like, {near} reproduce within {LARGE_GAP:.0%}, {chance} "
+        f"more within two standard errors of the difference, and {len(compared) - near - chance} do not; each gap has its "
+        "sentence below."
     ).replace("%", " %")
 
 

@@ -36,16 +36,15 @@ def section(results: Results, figures: Path) -> Section:
             line += [shown(summary(records, measure)) for measure in ("order_divergence", "shd", "sid")]
             rows.append([*line, shown(summary(records, "seconds"), 2), count(summary(records, "shd"))])
     page.add(table(["method", "graph", "order divergence", "SHD", "SID", "seconds", "sets"], rows))
-    panels = {
-        name: {
-            label(m): [v for kind in KINDS for v in values(_records(results, m, *kind), measure)]
+    for measure, name in (("sid", "SID"), ("order_divergence", "order divergence"), ("seconds", "seconds")):
+        groups = {
+            label(m): [value for kind in KINDS for value in values(_records(results, m, *kind), measure)]
             for m in METHODS
         }
-        for measure, name in (("sid", "SID"), ("order_divergence", "order divergence"))
-    }
-    if any(found for groups in panels.values() for found in groups.values()):
-        plots.violins(figures / "variants.svg", panels, "over all 20-node sets")
-        page.add(image("variants.svg", "SID and order divergence of the variants"))
+        if any(groups.values()):
+            file = f"variants-{measure.replace('_', '-')}.svg"
+            plots.violins(figures / file, {"all 20-node sets": groups}, name, log=measure == "seconds")
+            page.add(image(file, f"{name} of the variants"))
     page.verdict = _verdict(results)
     return page.add(page.verdict)
 
