@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test format clean
+.PHONY: demo test format reproduce clean
 
 demo: $(STAMP)
 	$(BIN)/diffan demo -o demo
@@ -19,6 +19,16 @@ test: $(STAMP)
 format: $(STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# Every table and figure of the paper, hours on a laptop; stop it at will, it goes on where it stopped.
+WORKERS ?= 2
+DEVICE ?= cpu
+reproduce: $(STAMP)
+	$(BIN)/python benchmarks/run.py unpack benchmarks/results/reproduction.jsonl cells
+	$(BIN)/python benchmarks/run.py sweep cells --workers $(WORKERS) --device $(DEVICE)
+	$(BIN)/python benchmarks/run.py score cells
+	$(BIN)/python benchmarks/run.py pack cells benchmarks/results/reproduction.jsonl
+	$(BIN)/python benchmarks/compare.py
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "diffan needs Python 3.11 or newer; name one with: make PYTHON=python3.12 $(MAKECMDGOALS)")'

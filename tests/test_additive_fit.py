@@ -146,6 +146,17 @@ def test_fits_do_not_depend_on_what_was_fitted_before(gram: SplineGram) -> None:
         np.testing.assert_allclose(together.edf, alone.edf, atol=1e-6)
 
 
+def test_rounding_does_not_grow_along_columns_that_nearly_repeat_one_another() -> None:
+    rng = np.random.default_rng(3)
+    common = rng.standard_normal((500, 2)) @ rng.standard_normal((2, 14))
+    gram = SplineGram.from_values(np.tanh(common) + 0.03 * rng.standard_normal((500, 14)))
+    regressions = [(k, tuple(range(k))) for k in range(14)]
+    for nested, (target, parents) in zip(fit_nodes(gram, regressions), regressions, strict=True):
+        assert nested.noise_variance == pytest.approx(
+            fit_node(gram, target, parents).noise_variance, rel=1e-6
+        )
+
+
 def test_batches_on_torch_give_the_same_fits(gram: SplineGram) -> None:
     regressions = [(j, tuple(range(j))) for j in range(6)] + [(0, (5, 3)), (4, (1,))]
     for here, there in zip(fit_nodes(gram, regressions), fit_batches(gram, regressions, "cpu"), strict=True):

@@ -14,7 +14,7 @@ SOURCE = Path(diffan.__file__).parent
 # From the ground up; a module may import from its own layer's package and from lower layers only.
 LAYERS = [
     {"errors", "progress", "versions", "threads"},
-    {"options", "context", "dag", "files", "evidence", "checks"},
+    {"options", "context", "dag", "files", "evidence", "checks", "executors"},
     {"local_settings"},
     {"table", "settings"},
     {"discovery", "additive", "simulate", "metrics", "datasets"},

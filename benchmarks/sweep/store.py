@@ -1,0 +1,140 @@
+"""Cells on disk: a file each while they are computed, one compact file to keep.
+
+The packed file is JSON lines: a header with every machine, data set and code version once, then a line a cell.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from diffan.files import write_text
+from sweep import bits, data
+from sweep.cell import Cell, Record
+from sweep.machine import code_digest
+from sweep.work import sid_if_possible
+
+FORMAT = 1
+LARGEST_PACKED = 1_000_000  # bytes that may be committed
+
+
+def write_cell(folder: Path, record: Record) -> None:
+    """One file named by the cell's hash; it appears whole or not at all."""
+    write_text(folder / f"{record['key']}.json", json.dumps(record, indent=1) + "\n")
+
+
+def read_cells(folder: Path) -> list[Record]:
+    return [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))]
+
+
+def state(folder: Path, cell: Cell, redo: Sequence[str] = ()) -> str:
+    """ "done", "failed", "missing", or "stale": of a method to redo, and not computed by the present code."""
+    file = folder / f"{cell.key}.json"
+    if not file.exists():
+        return "missing"
+    record = json.loads(file.read_text())
+    stale = cell.method in redo and record["machine"].get("code") != code_digest()
+    return "stale" if stale else str(record["status"])
+
+
+def merge(records: Iterable[Record], folder: Path) -> int:
+    """Take in cells from elsewhere: done before failed, then the newer one; returns how many were taken."""
+    present = {record["key"]: _preference(record) for record in read_cells(folder)}
+    taken = 0
+    for record in records:
+        if _preference(record) > present.get(record["key"], (False, "")):
+            write_cell(folder, record)
+            present[record["key"]] = _preference(record)
+            taken += 1
+    return taken
+
+
+def _preference(record: Record) -> tuple[bool, str]:
+    return record["status"] == "done", record.get("finished", "")
+
+
+def add_sid(records: Iterable[Record]) -> Iterator[Record]:
+    """Those records that lacked their SID and have it now."""
+    for record in records:
+        result = record.get("result", {})
+        if "graph" in result and result["sid"] is None:
+            graphs = [bits.from_text(result[key], result["nodes"]) for key in ("truth", "graph")]
+            result["sid"] = sid_if_possible(*graphs)
+            if result["sid"] is not None:
+                yield record
+
+
+def pack(records: Iterable[Record], file: Path) -> int:
+    """Write the compact file; returns how many bytes it takes."""
+    machines: list[Any] = []
+    sets: dict[str, Any] = {}
+    lines: list[str] = []
+    for record in sorted(records, key=_reading_order):
+        if record["machine"] not in machines:
+            machines.append(record["machine"])
+        lines.append(_line(record, machines.index(record["machine"]), sets))
+    header = _dump({"format": FORMAT, "machines": machines, "data": sets})
+    text = "\n".join([header, *lines]) + "\n"
+    write_text(file, text)
+    return len(text.encode())
+
+
+def unpack(file: Path) -> list[Record]:
+    """The records of a packed file, as they were but for the text of long errors."""
+    header, *lines = map(json.loads, file.read_text().splitlines())
+    if header["format"] != FORMAT:
+        raise ValueError(f"{file.name} has format {header['format']}; this version reads {FORMAT}.")
+    return [_record(line, header) for line in lines]
+
+
+def _reading_order(record: Record) -> tuple[str, ...]:
+    settings = record["settings"]
+    return settings["work"], settings["method"], data.name(settings["data"]), record["key"]
+
+
+def _line(record: Record, machine: int, sets: dict[str, Any]) -> str:
+    settings, result = dict(record["settings"]), dict(record.get("result", {}))
+    name = data.name(settings["data"])
+    shared = sets.setdefault(name, {"spec": settings["data"]})
+    settings["data"] = name
+    for once in ("truth", "sortability"):
+        if once in result:
+            shared[once] = result.pop(once)
+    if "order" in result:
+        result["order"] = " ".join(map(str, result["order"]))
+    line = {**record, "settings": {k: v for k, v in settings.items() if v not in ({}, 0, "discover")}}
+    line |= {"machine": machine}
+    if result:
+        line["result"] = result
+    if "error" in line:
+        line["error"] = line["error"].split("\n")[0][:200]
+    line.pop("key")
+    return _dump(line)
+
+
+def _record(line: dict[str, Any], header: dict[str, Any]) -> Record:
+    shared = header["data"][line["settings"]["data"]]
+    settings = {"work": "discover", "options": {}, "seed": 0, **line["settings"], "data": shared["spec"]}
+    cell = Cell(**settings)
+    record = {
+        "key": cell.key,
+        **line,
+        "settings": cell.settings,
+        "machine": header["machines"][line["machine"]],
+    }
+    if "result" in line:
+        result = dict(line["result"])
+        if "order" in result:
+            result["order"] = [int(place) for place in result["order"].split()]
+        if "graph" in result:
+            result["truth"] = shared["truth"]
+        if "sortability" in shared and ("graph" in result or "order" in result):
+            result["sortability"] = shared["sortability"]
+        record["result"] = result
+    return record
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
