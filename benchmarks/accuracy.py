@@ -22,12 +22,18 @@ from harness import Record, grid, print_table, read, sweep
 CONTENDERS = [
     "masking+kernel+likelihood",
     "deciduous+kernel+likelihood",
+    "greedy+kernel+likelihood",
+    "local+kernel+likelihood",
+    "deciduous+none+additive",
+    "greedy+none+additive",
+    "local+none+additive",
     "masking+none+additive",
     "masking+none+likelihood",
     "masking+additive+additive",
     "masking+kernel+additive",
     "score+none+additive",
     "score+kernel+likelihood",
+    "score+additive+additive",
     "random+kernel+likelihood",
     "nogam+none+additive",
     "das+none+additive",
@@ -35,7 +41,7 @@ CONTENDERS = [
     "r2-sort+none+additive",
     "random+none+additive",
 ]
-VARIANTS = ("masking", "deciduous", "greedy")
+VARIANTS = ("masking", "deciduous", "greedy", "local")
 
 
 def cell(case: PaperCase, name: str, device: str) -> Record:
@@ -58,6 +64,7 @@ def cell(case: PaperCase, name: str, device: str) -> Record:
         "shd": diffan.metrics.shd(truth, result.dag),
         "false_edges": sum(edge not in set(truth.edges) for edge in result.dag.edges),
         "seconds": round(sum(result.timings.values()), 3),
+        "warnings": list(result.warnings),
         "timings": {stage: round(seconds, 3) for stage, seconds in result.timings.items()},
         "edges": np.argwhere(result.dag.adjacency).tolist(),
         "truth": np.argwhere(truth.adjacency).tolist(),
@@ -86,6 +93,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1000, 1001, 1002])
     parser.add_argument("--nodes", type=int, default=20)
     parser.add_argument("--samples", type=int, default=1000)
+    parser.add_argument("--mechanism", default="gp")
     parser.add_argument("--scales", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--contenders", nargs="+", default=CONTENDERS)
     parser.add_argument("--device", default="cpu")
@@ -98,7 +106,7 @@ def main() -> None:
         add_sid(records)
         args.score.write_text("".join(json.dumps(record) + "\n" for record in records))
     else:
-        cases = grid(args.seeds, args.nodes, args.samples, args.scales)
+        cases = grid(args.seeds, args.nodes, args.samples, args.scales, args.mechanism)
         records = sweep(cell, cases, args.contenders, jobs=args.jobs, device=args.device, out=args.out)
     names = list(dict.fromkeys(record["name"] for record in records))
     for value in ("order_divergence", "shd", "shd_at_0.05", "shd_adaptive", "sid", "false_edges", "seconds"):

@@ -27,11 +27,15 @@ KINDS = [("er", 1), ("er", 5), ("sf", 1), ("sf", 5)]
 
 
 def grid(
-    seeds: Iterable[int], n_nodes: int = 20, n_samples: int = 1000, scales: Sequence[int] = (0, 1, 2)
+    seeds: Iterable[int],
+    n_nodes: int = 20,
+    n_samples: int = 1000,
+    scales: Sequence[int] = (0, 1, 2),
+    mechanism: str = "gp",
 ) -> list[PaperCase]:
     """The paper's grid: four kinds of graph, three noises, the scale ranges, some seeds."""
     return [
-        PaperCase(graph, density, noise, scale, seed, n_nodes, n_samples)
+        PaperCase(graph, density, noise, scale, seed, n_nodes, n_samples, mechanism)
         for seed in seeds
         for graph, density in KINDS
         for noise in NOISES
@@ -82,7 +86,7 @@ def _guarded(cell: Cell, case: PaperCase, name: str, device: str) -> Record:
     """A cell that fails is recorded with its error and does not stop the rest."""
     record: Record = {"case": case.name, "kind": f"{case.graph.upper()}{case.density}", "noise": case.noise}
     record |= {"scale": case.scale_index, "seed": case.seed, "nodes": case.n_nodes, "samples": case.n_samples}
-    record |= {"name": name, "machine": f"{platform.machine()} {device}"}
+    record |= {"mechanism": case.mechanism, "name": name, "machine": f"{platform.machine()} {device}"}
     try:
         return record | cell(case, name, device)
     except Exception as error:

@@ -14,6 +14,7 @@ from diffan.dag import Dag
 from diffan.errors import InputError
 from diffan.simulate.anm import sample_anm
 from diffan.simulate.graphs import GraphKind, random_dag
+from diffan.simulate.mechanisms import MechanismKind
 from diffan.simulate.noise import NoiseKind
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ DENSITIES = (1, 5)  # edges per node
 
 @dataclass(frozen=True)
 class PaperCase:
-    """One data set of the grid; joint Gaussian-process mechanisms, standard settings from the paper."""
+    """One data set of the grid; joint Gaussian-process mechanisms unless another kind is named."""
 
     graph: GraphKind  # "er" or "sf"
     density: int  # edges per node, 1 or 5 in the paper
@@ -35,6 +36,7 @@ class PaperCase:
     seed: int
     n_nodes: int = 20
     n_samples: int = 1000
+    mechanism: MechanismKind = "gp"  # the paper's
 
     def __post_init__(self) -> None:
         if self.scale_index not in range(len(SCALE_RANGES)):
@@ -47,14 +49,16 @@ class PaperCase:
     def name(self) -> str:
         """A short label, fit for a table row or a file name."""
         label = f"{self.graph.upper()}{self.density}-d{self.n_nodes}"
-        return f"{label}-n{self.n_samples}-{self.noise}-{self.scale_index}-s{self.seed}"
+        kind = "" if self.mechanism == "gp" else f"-{self.mechanism}"
+        return f"{label}-n{self.n_samples}-{self.noise}-{self.scale_index}-s{self.seed}{kind}"
 
     def draw(self, *, device: str = "auto") -> tuple[pd.DataFrame, Dag]:
         """The data and the true graph."""
         seed = self._mixed_seed()
         dag = random_dag(self.n_nodes, self.density * self.n_nodes, self.graph, seed)
         scales = SCALE_RANGES[self.scale_index]
-        return sample_anm(dag, self.n_samples, self.noise, scales, seed=seed, device=device), dag
+        data = sample_anm(dag, self.n_samples, self.noise, scales, self.mechanism, seed, device=device)
+        return data, dag
 
     def _mixed_seed(self) -> int:
         """A seed of its own for every cell of the grid, so that no two cells share a graph or a function."""
