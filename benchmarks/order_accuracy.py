@@ -39,7 +39,7 @@ def order_cell(case: PaperCase, name: str, device: str) -> Record:
     table = Table.read(frame)
     label, *changes = name.split(";")
     preset, _, variant = label.rpartition("-")
-    is_variant = variant in ("masking", "deciduous", "greedy")
+    is_variant = variant in ("masking", "deciduous", "greedy", "local")
     method = METHODS["diffan" if is_variant else label]
     settings = method.default_settings(preset if is_variant and preset else "default")
     options = {key: json.loads(value) for key, value in (change.split("=") for change in changes)}
