@@ -14,6 +14,10 @@ SOURCE = Path(diffan.__file__).parent
 # From the ground up; a module may import from its own layer's package and from lower layers only.
 LAYERS = [
     {"errors", "progress", "versions", "threads"},
+    {"constraints", "knowledge_files"},
+    {"precedence"},
+    {"contradictions"},
+    {"knowledge"},
     {"options", "context", "dag", "files", "evidence", "settings"},
     {"table", "ordering.result"},
     {"discovery", "additive", "simulate", "metrics", "datasets"},

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from diffan.discovery import Discovery
     from diffan.errors import DiffanError, FitError, InputError
     from diffan.estimators import DiffAN
+    from diffan.knowledge import Knowledge
     from diffan.methods import discover
     from diffan.runfolder import load
     from diffan.table import Table
@@ -24,6 +25,7 @@ _HOME = {
     "Discovery": "diffan.discovery",
     "FitError": "diffan.errors",
     "InputError": "diffan.errors",
+    "Knowledge": "diffan.knowledge",
     "Table": "diffan.table",
     "discover": "diffan.methods",
     "load": "diffan.runfolder",
@@ -37,6 +39,7 @@ __all__ = [
     "Discovery",
     "FitError",
     "InputError",
+    "Knowledge",
     "Table",
     "__version__",
     "baselines",

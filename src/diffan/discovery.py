@@ -14,6 +14,7 @@ import numpy.typing as npt
 from diffan.dag import Dag
 from diffan.errors import InputError
 from diffan.evidence import EdgeEvidence
+from diffan.knowledge import Knowledge
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -37,6 +38,7 @@ class Discovery:
     leaf_evidence: npt.NDArray[np.float64] | None = None  # [steps, d], columns in the order of `names`
     losses: Mapping[str, list[float]] = field(default_factory=dict)
     model: Mapping[str, npt.NDArray[np.float32]] = field(default_factory=dict)
+    knowledge: Knowledge = field(default_factory=Knowledge)  # what was known beforehand, and holds
 
     @cached_property
     def dag(self) -> Dag:
@@ -70,11 +72,15 @@ class Discovery:
         return {(self.names[i], self.names[j]): self._facts(i, j) for i, j in kept}
 
     def at_cutoff(self, cutoff: float) -> Discovery:
-        """The same run with the edges kept at another p-value cutoff; nothing is fitted again."""
+        """The same run with the edges kept at another p-value cutoff; nothing is fitted again, knowledge holds."""
         if not 0 < cutoff <= 1:
             raise InputError(f"The 'cutoff' parameter must be over 0 and at most 1. Got {cutoff!r} instead.")
         settings = {**self.settings, "cutoff": cutoff}
-        return replace(self, evidence=self.evidence.at_cutoff(cutoff), settings=settings)
+        order = [self.names.index(name) for name in self.order]
+        rules = self.knowledge.consequences(self.names)
+        return replace(
+            self, evidence=self.evidence.at_cutoff(cutoff).settled(rules, order), settings=settings
+        )
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the run folder: graph.json, adjacency.csv, order.txt, GraphML, DOT and the report."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
+
+from diffan.constraints import Constraints
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,3 +25,7 @@ class EdgeEvidence:
     def at_cutoff(self, cutoff: float) -> EdgeEvidence:
         """The same evidence with the edges kept at another p-value cutoff."""
         return replace(self, chosen=self.tested & (self.p_values < cutoff), cutoff=cutoff)
+
+    def settled(self, rules: Constraints, order: Sequence[int]) -> EdgeEvidence:
+        """The same evidence with its edges brought into agreement with what is known."""
+        return replace(self, chosen=rules.settled_edges(self.chosen, self.p_values, order))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -13,6 +14,7 @@ from diffan.context import Context
 from diffan.discovery import Discovery
 from diffan.errors import InputError
 from diffan.finish import Edges, Refine, resolve, stages
+from diffan.knowledge import Knowledge
 from diffan.likelihood.settings import LikelihoodSettings
 from diffan.options import apply, as_record
 from diffan.ordering.result import Ordering
@@ -68,6 +70,7 @@ def discover(
     standardize: bool = True,
     refine: Refine = "auto",
     edges: Edges = "auto",
+    knowledge: Knowledge | Mapping[str, Any] | str | os.PathLike[str] | None = None,
     progress: bool | Progress = False,
     **options: Any,
 ) -> Discovery:
@@ -80,6 +83,9 @@ def discover(
     `refine` mends the order by a likelihood ("kernel" sees interactions, "additive" does not, False leaves it);
     `edges` chooses them by the same likelihood or by additive tests (CAM pruning). "auto" is both by likelihood for
     DiffAN up to 100 variables, and neither for the baselines and the paper's preset, which stay as published.
+
+    `knowledge` is what is known beforehand: a `diffan.Knowledge`, its fields as a mapping, or the path of a file. It
+    holds in the answer of every method, whatever the data say.
     """
     entry = _method(method)
     if preset not in PRESETS:
@@ -95,7 +101,9 @@ def discover(
         LikelihoodSettings(),
         what=f"Method {method!r}",
     )
+    known = Knowledge.of(knowledge)
     table = Table.read(data, missing=missing, transform=transform, standardize=standardize)
+    known.refuse_unknown(table.names)
     refine, edges = resolve(refine, edges, method, preset, table.n_variables)
     record = {
         "preset": preset,
@@ -120,6 +128,7 @@ def discover(
             find_order=find_order,
             refine=refine_order,
             find_edges=find_edges,
+            knowledge=known,
             method=method,
             settings=record,
         )

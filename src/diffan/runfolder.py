@@ -20,6 +20,7 @@ from diffan.discovery import Discovery
 from diffan.errors import InputError
 from diffan.evidence import EdgeEvidence
 from diffan.exports import to_dot, to_graphml
+from diffan.knowledge import Knowledge
 
 SCHEMA = 1
 
@@ -119,6 +120,7 @@ def to_json(result: Discovery) -> dict[str, Any]:
         "n_samples": result.n_samples,
         "seed": result.seed,
         "settings": dict(result.settings),
+        "knowledge": result.knowledge.record(),
         "versions": dict(result.versions),
         "timings": dict(result.timings),
         "warnings": list(result.warnings),
@@ -165,6 +167,7 @@ def from_json(content: dict[str, Any]) -> Discovery:
         versions={name: str(version) for name, version in content["versions"].items()},
         leaf_evidence=leaf_evidence,
         losses={name: _floats(curve) for name, curve in content["losses"].items()},
+        knowledge=Knowledge.from_record(content.get("knowledge", {})),
     )
     if not result.dag.respects(order):
         raise ValueError("an edge runs against the order")

@@ -49,7 +49,9 @@ def find_order(table: Table, settings: DiffanSettings, context: Context) -> Orde
             task.advance(1)
             return found
 
-        order, evidence = topological_order(find_leaf, table.n_variables)
+        order, evidence = topological_order(
+            find_leaf, table.n_variables, context.rules(table.n_variables).leaves_among
+        )
     return Ordering(
         order=order,
         evidence=evidence,
