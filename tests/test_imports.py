@@ -13,13 +13,13 @@ SOURCE = Path(diffan.__file__).parent
 
 # From the ground up; a module may import from its own layer's package and from lower layers only.
 LAYERS = [
-    {"errors", "progress", "versions", "threads"},
+    {"errors", "progress", "versions", "threads", "stability"},
     {"constraints", "knowledge_files"},
     {"precedence"},
     {"contradictions"},
     {"knowledge"},
     {"options", "context", "dag", "files", "evidence", "settings"},
-    {"table", "ordering.result"},
+    {"table", "ordering.result", "confidence", "multiplicity"},
     {"discovery", "additive", "simulate", "metrics", "datasets"},
     {"exports", "algorithm"},
     {"score"},
@@ -27,6 +27,8 @@ LAYERS = [
     {"report"},
     {"runfolder"},
     {"baselines", "finish"},
+    {"recipe"},
+    {"replicates"},
     {"methods"},
     {"estimators"},
     {"cli"},

@@ -63,37 +63,25 @@ def run(
     """Order the columns, mend the order if asked to, choose the edges, and name everything again.
 
     The columns are first put into an order that depends on their contents alone, so that a permuted table
-    meets the same random numbers and gives the permuted answer, exactly. Knowledge, said by name, becomes tables
-    over these columns in the context; every stage obeys them, and the graph is settled by them at the end.
+    meets the same random numbers and gives the permuted answer, exactly. Knowledge, said by name, becomes tables over
+    these columns in the context, which every stage obeys.
     """
-    timings: dict[str, float] = {}
     positions = table.canonical_positions()
     canonical = table.select(positions)
-    rules = (knowledge or Knowledge()).consequences(canonical.names)
-    context = replace(context, constraints=rules)
-    with _timed(timings, "order"):
-        ordering = find_order(canonical, context)
-        ordering = replace(
-            ordering, order=rules.mended(ordering.order)
-        )  # a stage of the caller's may not obey
-    if ordering.timings:
-        timings = dict(ordering.timings)
-    if refine is not None:
-        with _timed(timings, "refine"):
-            ordering = refine(ordering, canonical, context)
-    with _timed(timings, "edges"):
-        evidence = find_edges(ordering, canonical, context).settled(rules, ordering.order)
+    known = knowledge or Knowledge()
+    context = replace(context, constraints=known.consequences(canonical.names))
+    ordering, evidence = order_and_edges(canonical, context, find_order, refine, find_edges)
     back = np.argsort(positions)
     return Discovery(
         order=[canonical.names[i] for i in ordering.order],
         names=table.names,
-        evidence=_rearranged(evidence, back),
+        evidence=evidence.rearranged(back),
         method=method,
         settings=dict(settings or {}),
-        knowledge=knowledge or Knowledge(),
+        knowledge=known,
         seed=int(context.seed),
         n_samples=table.n_samples,
-        timings=timings,
+        timings=ordering.timings,
         warnings=(*table.warnings, *ordering.warnings, *evidence.warnings),
         versions=versions(),
         leaf_evidence=None if ordering.evidence is None else ordering.evidence[:, back],
@@ -102,15 +90,24 @@ def run(
     )
 
 
-def _rearranged(evidence: EdgeEvidence, back: npt.NDArray[np.intp]) -> EdgeEvidence:
-    cells = np.ix_(back, back)
-    return replace(
-        evidence,
-        p_values=evidence.p_values[cells],
-        tested=evidence.tested[cells],
-        chosen=evidence.chosen[cells],
-        measures={name: values[cells] for name, values in evidence.measures.items()},
-    )
+def order_and_edges(
+    table: Table, context: Context, find_order: OrderStage, refine: RefineStage | None, find_edges: EdgeStage
+) -> tuple[Ordering, EdgeEvidence]:
+    """The three stages in turn, within what the context's constraints allow; the ordering carries all timings."""
+    rules = context.rules(table.n_variables)
+    timings: dict[str, float] = {}
+    with _timed(timings, "order"):
+        ordering = find_order(table, context)
+        ordering = replace(
+            ordering, order=rules.mended(ordering.order)
+        )  # a stage of the caller's may not obey
+    timings = dict(ordering.timings) or timings
+    if refine is not None:
+        with _timed(timings, "refine"):
+            ordering = refine(ordering, table, context)
+    with _timed(timings, "edges"):
+        evidence = find_edges(ordering, table, context).settled(rules, ordering.order)
+    return replace(ordering, timings=timings), evidence
 
 
 @contextmanager

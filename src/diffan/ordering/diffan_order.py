@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -24,6 +24,7 @@ from diffan.settings import DiffanSettings
 from diffan.table import Table
 
 Array = npt.NDArray[np.float64]
+Weights = npt.NDArray[np.float32]
 LEAST_POINTS = 64  # a variance over fewer points is mostly chance
 
 
@@ -33,14 +34,43 @@ def find_order(table: Table, settings: DiffanSettings, context: Context) -> Orde
     The score is learned on standardised columns in any case; in a table that keeps the user's units the derivatives
     are turned back into them before leaves are compared.
     """
-    device = context.torch_device()
-    values = table.values if table.standardized else table.values / table.scale
     started = time.perf_counter()
-    model, losses = train(values, settings.score, context.rng("score"), device, context.progress)
+    model, losses = train(
+        _standardised(table), settings.score, context.rng("score"), context.torch_device(), context.progress
+    )
     trained = time.perf_counter()
+    found = _peel(table, model, settings, context)
+    return replace(
+        found,
+        losses=losses,
+        timings={"train": trained - started, "order": time.perf_counter() - trained},
+        model=model.to_arrays(),
+    )
+
+
+def reorder(
+    table: Table, settings: DiffanSettings, context: Context, *, model: Mapping[str, Weights]
+) -> Ordering:
+    """Order other rows of the same columns by a score that was trained before; variants that train again do so."""
+    if settings.variant not in ("masking", "deciduous"):
+        return find_order(table, settings, context)
+    stored = ScoreModel.from_arrays(dict(model), settings.score).network
+    device = context.torch_device()
+    trained = ScoreModel.of(stored.mapped(lambda _, weights: weights.to(device)), settings.score)
+    return _peel(table, trained, settings, context)
+
+
+def _standardised(table: Table) -> Array:
+    return table.values if table.standardized else table.values / table.scale
+
+
+def _peel(table: Table, model: ScoreModel, settings: DiffanSettings, context: Context) -> Ordering:
+    """Take leaves away by the model's score at the table's rows."""
     report = FillReport()
     scale = None if table.standardized else table.scale
-    points = OrderingPoints(values, settings.order, _order_seed(context), device, scale=scale)
+    points = OrderingPoints(
+        _standardised(table), settings.order, _order_seed(context), context.torch_device(), scale=scale
+    )
     finder = _make_finder(points, model, settings, context, report)
     with context.progress.task("order", max(table.n_variables - 1, 0)) as task:
 
@@ -49,17 +79,9 @@ def find_order(table: Table, settings: DiffanSettings, context: Context) -> Orde
             task.advance(1)
             return found
 
-        order, evidence = topological_order(
-            find_leaf, table.n_variables, context.rules(table.n_variables).leaves_among
-        )
-    return Ordering(
-        order=order,
-        evidence=evidence,
-        losses=losses,
-        timings={"train": trained - started, "order": time.perf_counter() - trained},
-        warnings=report.warnings(),
-        model=model.to_arrays(),
-    )
+        rules = context.rules(table.n_variables)
+        order, evidence = topological_order(find_leaf, table.n_variables, rules.leaves_among)
+    return Ordering(order=order, evidence=evidence, warnings=report.warnings())
 
 
 def _order_seed(context: Context) -> int:
