@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 
 import diffan
+from diffan.confidence import Replicate, count
 from diffan.constraints import Constraints, closure
 from diffan.dag import topological_indices
 from diffan.errors import InputError
@@ -112,6 +113,23 @@ def test_whatever_was_chosen_the_settled_graph_obeys(record: dict[str, Any], see
     strongest = rules.strongest_dag(p_values)
     assert len(topological_indices((strongest | rules.must_precede).astype(np.int8))) == 4
     assert not (rules.required & ~strongest).any()
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(record=records(), seed=st.integers(0, 10**6))
+def test_the_consensus_of_replicates_that_obey_obeys(record: dict[str, Any], seed: int) -> None:
+    try:
+        rules = Knowledge.from_record(record).consequences(NAMES)
+    except InputError:
+        return
+    rng, replicates = np.random.default_rng(seed), []
+    for _ in range(4):
+        order = rules.mended(rng.permutation(4).tolist())
+        edges = rules.settled_edges(rng.random((4, 4)) < 0.7, rng.random((4, 4)), order)
+        replicates.append(Replicate(tuple(order), tuple((int(i), int(j)) for i, j in np.argwhere(edges))))
+    found = count(replicates, NAMES, rules, scheme="subsample", expected_false=1.0)
+    graph = found.consensus.adjacency.astype(bool)
+    assert obeys((graph, closure(graph)), record)
 
 
 # ---- what is said ---------------------------------------------------------------------------------
