@@ -29,20 +29,20 @@ ARROW = "->"
 
 @dataclass(frozen=True, kw_only=True)
 class Knowledge:
-    """Statements about the graph; pairs are (cause, effect), or texts such as "a -> b".
+    """Statements about the graph; pairs are (cause, effect), or texts such as "a -> b", and are kept as tuples.
 
     `required` and `forbidden` are edges; `tiers` lists groups of variables, earlier ones first, where nothing in a
     later tier causes anything in an earlier one, directly or not; `roots` have no causes and `leaves` no effects in the
     table; `required_ancestors` (a, b) asks for a directed path from a to b, `forbidden_ancestors` rules one out.
     """
 
-    required: Sequence[Pair] = ()
-    forbidden: Sequence[Pair] = ()
+    required: Sequence[Pair | str] = ()
+    forbidden: Sequence[Pair | str] = ()
     tiers: Sequence[Sequence[str]] = ()
     roots: Sequence[str] = ()
     leaves: Sequence[str] = ()
-    required_ancestors: Sequence[Pair] = ()
-    forbidden_ancestors: Sequence[Pair] = ()
+    required_ancestors: Sequence[Pair | str] = ()
+    forbidden_ancestors: Sequence[Pair | str] = ()
 
     def __post_init__(self) -> None:
         for kind in PAIRS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -14,12 +14,12 @@ Pair = tuple[str, str]
 
 
 class Statements(Protocol):
-    """What was said, by name; `Knowledge` is this."""
+    """What was said, by name, pairs as (cause, effect); `Knowledge` is this once it has been checked."""
 
     @property
-    def required(self) -> Sequence[Pair]: ...
+    def required(self) -> Sequence[Any]: ...
     @property
-    def forbidden(self) -> Sequence[Pair]: ...
+    def forbidden(self) -> Sequence[Any]: ...
     @property
     def tiers(self) -> Sequence[Sequence[str]]: ...
     @property
@@ -27,9 +27,9 @@ class Statements(Protocol):
     @property
     def leaves(self) -> Sequence[str]: ...
     @property
-    def required_ancestors(self) -> Sequence[Pair]: ...
+    def required_ancestors(self) -> Sequence[Any]: ...
     @property
-    def forbidden_ancestors(self) -> Sequence[Pair]: ...
+    def forbidden_ancestors(self) -> Sequence[Any]: ...
 
 
 def constraints_of(knowledge: Statements, names: Sequence[str]) -> Constraints:
