@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from diffan.baselines.gran_dag import GranDagOptions, find_order, strongest_dag
+from diffan.baselines.gran_dag import GranDagOptions, find_order
 from diffan.baselines.gran_dag_model import (
     Networks,
     connectivity,
@@ -16,6 +16,7 @@ from diffan.baselines.gran_dag_model import (
     predictions,
     write_gradient,
 )
+from diffan.constraints import Constraints
 from diffan.context import Context
 from diffan.dag import Dag
 from diffan.errors import InputError
@@ -156,10 +157,11 @@ def test_neighbour_selection_limits_the_candidates() -> None:
 def test_strongest_dag_drops_the_weakest_edge_of_a_cycle() -> None:
     strength = np.zeros((3, 3))
     strength[0, 1], strength[1, 2], strength[2, 0] = 3.0, 1.0, 2.0
-    assert np.argwhere(strongest_dag(strength)).tolist() == [[0, 1], [2, 0]]
-    dense = strongest_dag(np.random.default_rng(0).random((12, 12)))
+    free = Constraints.none
+    assert np.argwhere(free(len(strength)).strongest_dag(strength)).tolist() == [[0, 1], [2, 0]]
+    dense = free(12).strongest_dag(np.random.default_rng(0).random((12, 12)))
     assert Dag(dense).n_edges == 66
-    assert not strongest_dag(np.zeros((2, 2))).any()
+    assert not free(2).strongest_dag(np.zeros((2, 2))).any()
 
 
 def test_bad_options_are_refused() -> None:

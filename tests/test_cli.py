@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from diffan.cli import main
+from diffan.runfolder import load
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
@@ -128,6 +129,7 @@ INTERRUPTED = """
 import sys
 from pathlib import Path
 from diffan.cli import main
+from diffan.runfolder import load
 from diffan.score.stepping import Stepper
 
 step = Stepper.step
@@ -155,5 +157,57 @@ def test_interrupting_leaves_nothing_half_written(simulated: Path, tmp_path: Pat
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert err == "diffan: interrupted; nothing was written\n"
+    assert err == "diffan: interrupted; no result was written\n"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["sim", "training"]
+
+
+def test_knowledge_confidence_and_adjustment_reach_the_run(simulated: Path, tmp_path: Path, capsys) -> None:
+    (tmp_path / "tiers.toml").write_text('tiers = [["x3"], ["x0", "x1"]]')
+    (tmp_path / "known.txt").write_text("root x2\n")
+    known = ["--tiers", tmp_path / "tiers.toml", "--knowledge", tmp_path / "known.txt"]
+    known += [
+        "--require",
+        "x1->x0",
+        "--forbid",
+        "x1 -> x4",
+        "--ancestor",
+        "x3->x5",
+        "--not-ancestor",
+        "x0->x4",
+    ]
+    more = ["--confidence", 4, "--adjust", "holm", "--cutoff", 0.9]
+    command = ["discover", simulated / "data.csv", "-o", tmp_path / "run", "--method", "r2-sort"]
+    code, out, _ = call(capsys, *command, *known, *more)
+    assert code == 0
+    assert "required" in out
+    assert "confidence: 4 replicates" in out
+    assert "consensus: " in out
+    result = load(tmp_path / "run")
+    assert result.knowledge.roots == ("x2",)
+    assert ("x1", "x0") in result.dag.edges
+    assert ("x1", "x4") not in result.dag.edges
+    assert "x3" in result.dag.ancestors("x5")
+    assert "x0" not in result.dag.ancestors("x4")
+    assert result.order.index("x3") < result.order.index("x0")
+    assert result.confidence.frequency[1, 0] == 1.0
+    assert result.evidence.judged_by == "p_holm"
+    assert len(list((tmp_path / "run" / "replicates").iterdir())) == 4
+    code, out, _ = call(capsys, *command, *known, *more, "--json")
+    told = json.loads(out)
+    assert told["confidence"]["n_replicates"] == 4
+    assert told["knowledge"]["required"] == [["x1", "x0"]]
+    assert all("frequency" in edge for edge in told["edges"])
+
+
+def test_knowledge_that_clashes_or_lacks_tiers_is_one_sentence(
+    simulated: Path, tmp_path: Path, capsys
+) -> None:
+    command = ["discover", simulated / "data.csv", "-o", tmp_path / "run"]
+    (tmp_path / "tiers.toml").write_text('roots = ["x0"]')
+    code, _, err = call(capsys, *command, "--tiers", tmp_path / "tiers.toml")
+    assert code == 2
+    assert "lists no tiers" in err
+    code, _, err = call(capsys, *command, "--require", "x0->x1", "--require", "x1->x0")
+    assert code == 2
+    assert "'x0' -> 'x1' is required; 'x1' -> 'x0' is required" in err
+    assert not (tmp_path / "run").exists()

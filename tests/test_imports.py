@@ -13,10 +13,14 @@ SOURCE = Path(diffan.__file__).parent
 
 # From the ground up; a module may import from its own layer's package and from lower layers only.
 LAYERS = [
-    {"errors", "progress", "versions", "threads"},
+    {"errors", "progress", "versions", "threads", "stability"},
+    {"constraints", "knowledge_files"},
+    {"precedence"},
+    {"contradictions"},
+    {"knowledge"},
     {"options", "context", "dag", "files", "evidence", "checks", "executors"},
     {"local_settings"},
-    {"table", "settings"},
+    {"table", "settings", "confidence", "multiplicity"},
     {"discovery", "additive", "simulate", "metrics", "datasets"},
     {"ordering.result"},
     {"exports", "algorithm"},
@@ -25,6 +29,8 @@ LAYERS = [
     {"report"},
     {"runfolder"},
     {"baselines", "finish"},
+    {"recipe"},
+    {"replicates"},
     {"methods"},
     {"estimators"},
     {"cli"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 import diffan
 from diffan.context import Context
 from diffan.errors import InputError
+from diffan.knowledge import Knowledge
 from diffan.likelihood.additive import refine_additively
 from diffan.likelihood.entropy import gaussian_entropy, looks_gaussian, spacing_entropy
 from diffan.likelihood.exact import inverse, leave_one_out
@@ -132,15 +134,16 @@ def test_refining_agrees_with_exhaustive_search_in_most_cases() -> None:
 def test_moves_respect_what_must_precede() -> None:
     table, dag = planted(6, 200, 1)
     backwards = [dag.index(name) for name in dag.topological_order()][::-1]
-    must = np.zeros((6, 6), dtype=bool)
-    must[backwards[0], backwards[-1]] = True
+    first, last = (table.names[backwards[place]] for place in (0, -1))
+    rules = Knowledge(tiers=[[first], [last]]).consequences(table.names)
+    bound = replace(CONTEXT, constraints=rules)
     for found in (
-        refine(backwards, table, settings=SETTINGS, context=CONTEXT, must_precede=must),
-        refine_additively(backwards, table, context=CONTEXT, must_precede=must),
+        refine(backwards, table, settings=SETTINGS, context=bound),
+        refine_additively(backwards, table, context=bound),
     ):
         assert found.order.index(backwards[0]) < found.order.index(backwards[-1])
-    with pytest.raises(InputError, match="must respect 'must_precede'"):
-        refine(backwards[::-1], table, settings=SETTINGS, context=CONTEXT, must_precede=must)
+    with pytest.raises(InputError, match="must obey what is known"):
+        refine(backwards[::-1], table, settings=SETTINGS, context=bound)
 
 
 def test_additive_refinement_lowers_its_objective_and_mends_additive_data() -> None:

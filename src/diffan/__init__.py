@@ -9,21 +9,27 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from diffan import baselines, datasets, metrics, pruning, simulate
+    from diffan.confidence import Confidence
     from diffan.dag import Dag
     from diffan.discovery import Discovery
     from diffan.errors import DiffanError, FitError, InputError
     from diffan.estimators import DiffAN
+    from diffan.knowledge import Knowledge
     from diffan.methods import discover
+    from diffan.replicates import ConfidenceSettings
     from diffan.runfolder import load
     from diffan.table import Table
 
 _HOME = {
+    "Confidence": "diffan.confidence",
+    "ConfidenceSettings": "diffan.replicates",
     "Dag": "diffan.dag",
     "DiffAN": "diffan.estimators",
     "DiffanError": "diffan.errors",
     "Discovery": "diffan.discovery",
     "FitError": "diffan.errors",
     "InputError": "diffan.errors",
+    "Knowledge": "diffan.knowledge",
     "Table": "diffan.table",
     "discover": "diffan.methods",
     "load": "diffan.runfolder",
@@ -31,12 +37,15 @@ _HOME = {
 _MODULES = ("baselines", "datasets", "metrics", "pruning", "simulate")
 
 __all__ = [
+    "Confidence",
+    "ConfidenceSettings",
     "Dag",
     "DiffAN",
     "DiffanError",
     "Discovery",
     "FitError",
     "InputError",
+    "Knowledge",
     "Table",
     "__version__",
     "baselines",

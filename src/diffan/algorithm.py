@@ -14,6 +14,7 @@ import numpy.typing as npt
 from diffan.context import Context
 from diffan.discovery import Discovery
 from diffan.evidence import EdgeEvidence
+from diffan.knowledge import Knowledge
 from diffan.ordering.result import Ordering
 from diffan.table import Table
 from diffan.versions import versions
@@ -24,18 +25,25 @@ LeafFinder = Callable[[Sequence[int], Sequence[int]], tuple[int, FloatArray]]
 OrderStage = Callable[[Table, Context], Ordering]
 RefineStage = Callable[[Ordering, Table, Context], Ordering]
 EdgeStage = Callable[[Ordering, Table, Context], EdgeEvidence]
+Eligible = Callable[[Sequence[int]], Sequence[int]]
+"""Those of the remaining that knowledge allows to be the leaf; at least one."""
 
 
-def topological_order(find_leaf: LeafFinder, n_nodes: int) -> tuple[list[int], FloatArray]:
+def topological_order(
+    find_leaf: LeafFinder, n_nodes: int, eligible: Eligible | None = None
+) -> tuple[list[int], FloatArray]:
     """Algorithm 1: find a leaf of what remains, put it before the leaves already found, go on without it.
 
-    Returns the order, causes first, and the criterion at each choice, [n_nodes - 1, n_nodes], NaN where removed.
+    A leaf that is not eligible gives way to the eligible node with the least criterion. Returns the order, causes
+    first, and the criterion at each choice, [n_nodes - 1, n_nodes], NaN where removed.
     """
     remaining, removed = list(range(n_nodes)), list[int]()
     evidence = np.full((max(n_nodes - 1, 0), n_nodes), np.nan)
     while len(remaining) > 1:
         leaf, criterion = find_leaf(tuple(remaining), tuple(removed))
         evidence[len(removed), remaining] = criterion
+        if eligible is not None and leaf not in (allowed := eligible(remaining)):
+            leaf = min(allowed, key=lambda node: criterion[remaining.index(node)])
         remaining.remove(leaf)
         removed.append(leaf)
     return remaining + removed[::-1], evidence
@@ -48,36 +56,32 @@ def run(
     find_order: OrderStage,
     find_edges: EdgeStage,
     refine: RefineStage | None = None,
+    knowledge: Knowledge | None = None,
     method: str = "custom",
     settings: Mapping[str, Any] | None = None,
 ) -> Discovery:
     """Order the columns, mend the order if asked to, choose the edges, and name everything again.
 
     The columns are first put into an order that depends on their contents alone, so that a permuted table
-    meets the same random numbers and gives the permuted answer, exactly.
+    meets the same random numbers and gives the permuted answer, exactly. Knowledge, said by name, becomes tables over
+    these columns in the context, which every stage obeys.
     """
-    timings: dict[str, float] = {}
     positions = table.canonical_positions()
     canonical = table.select(positions)
-    with _timed(timings, "order"):
-        ordering = find_order(canonical, context)
-    if ordering.timings:
-        timings = dict(ordering.timings)
-    if refine is not None:
-        with _timed(timings, "refine"):
-            ordering = refine(ordering, canonical, context)
-    with _timed(timings, "edges"):
-        evidence = find_edges(ordering, canonical, context)
+    known = knowledge or Knowledge()
+    context = replace(context, constraints=known.consequences(canonical.names))
+    ordering, evidence = order_and_edges(canonical, context, find_order, refine, find_edges)
     back = np.argsort(positions)
     return Discovery(
         order=[canonical.names[i] for i in ordering.order],
         names=table.names,
-        evidence=_rearranged(evidence, back),
+        evidence=evidence.rearranged(back),
         method=method,
         settings=dict(settings or {}),
+        knowledge=known,
         seed=int(context.seed),
         n_samples=table.n_samples,
-        timings=timings,
+        timings=ordering.timings,
         warnings=(*table.warnings, *ordering.warnings, *evidence.warnings),
         versions=versions(),
         leaf_evidence=None if ordering.evidence is None else ordering.evidence[:, back],
@@ -86,15 +90,24 @@ def run(
     )
 
 
-def _rearranged(evidence: EdgeEvidence, back: npt.NDArray[np.intp]) -> EdgeEvidence:
-    cells = np.ix_(back, back)
-    return replace(
-        evidence,
-        p_values=evidence.p_values[cells],
-        tested=evidence.tested[cells],
-        chosen=evidence.chosen[cells],
-        measures={name: values[cells] for name, values in evidence.measures.items()},
-    )
+def order_and_edges(
+    table: Table, context: Context, find_order: OrderStage, refine: RefineStage | None, find_edges: EdgeStage
+) -> tuple[Ordering, EdgeEvidence]:
+    """The three stages in turn, within what the context's constraints allow; the ordering carries all timings."""
+    rules = context.rules(table.n_variables)
+    timings: dict[str, float] = {}
+    with _timed(timings, "order"):
+        ordering = find_order(table, context)
+        ordering = replace(
+            ordering, order=rules.mended(ordering.order)
+        )  # a stage of the caller's may not obey
+    timings = dict(ordering.timings) or timings
+    if refine is not None:
+        with _timed(timings, "refine"):
+            ordering = refine(ordering, table, context)
+    with _timed(timings, "edges"):
+        evidence = find_edges(ordering, table, context).settled(rules, ordering.order)
+    return replace(ordering, timings=timings), evidence
 
 
 @contextmanager

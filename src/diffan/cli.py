@@ -32,6 +32,7 @@ Quiet = Annotated[
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print the result as JSON for a script.")]
 Seed = Annotated[int, Parameter(help="Same seed, same device: same answer.")]
 Device = Annotated[str, Parameter(help="auto, cpu or cuda.")]
+Listed = Annotated[list[str] | None, Parameter(negative="")]
 MethodName = Literal["diffan", "score", "cam", "gran-dag", "nogam", "das", "var-sort", "r2-sort", "random"]
 
 
@@ -47,6 +48,18 @@ def discover(
     refine: Literal["auto", "kernel", "additive", "none"] = "auto",
     edges: Literal["auto", "likelihood", "additive"] = "auto",
     cutoff: float | None = None,
+    adjust: Literal["none", "holm", "by"] = "none",
+    knowledge: Path | None = None,
+    tiers: Path | None = None,
+    require: Listed = None,
+    forbid: Listed = None,
+    ancestor: Listed = None,
+    not_ancestor: Listed = None,
+    root: Listed = None,
+    leaf: Listed = None,
+    confidence: int = 0,
+    scheme: Literal["subsample", "bootstrap"] = "subsample",
+    workers: int = 0,
     seed: Seed = 0,
     device: Device = "auto",
     missing: Literal["error", "drop"] = "error",
@@ -76,7 +89,32 @@ def discover(
     edges
         Choose edges by that likelihood or by additive tests; auto: likelihood for method diffan.
     cutoff
-        Edges with a smaller p-value are kept (0.001 when not given).
+        Edges with a smaller p-value are kept (0.001 when not given; 0.05 of adjusted ones).
+    adjust
+        Judge edges by p-values adjusted for their number: holm, or by (Benjamini-Yekutieli).
+    knowledge
+        A file of what is known: TOML, or lines such as "require A -> B", "tier A, B" (docs/knowledge.md).
+    tiers
+        A file that lists tiers, earlier ones first: tiers = [["A", "B"], ["C"]].
+    require
+        An edge that is there, 'A->B'; may be repeated.
+    forbid
+        An edge that is not there, 'A->B'; may be repeated.
+    ancestor
+        A path that is there, 'A->B'; may be repeated.
+    not_ancestor
+        A path that is not there, 'A->B'; may be repeated.
+    root
+        A variable without causes in the table; may be repeated.
+    leaf
+        A variable without effects in the table; may be repeated.
+    confidence
+        Replicates on parts of the rows, for the frequency of every edge, such as 100; finished ones are kept in the
+        folder, so that a stopped run goes on where it was.
+    scheme
+        Replicates are halves of the rows, or drawn with repetition.
+    workers
+        Processes that run replicates; 0 for this one alone.
     missing
         "drop" leaves out rows with missing cells instead of refusing the file.
     transform
@@ -94,6 +132,18 @@ def discover(
         preset=preset,
         refine=parse_refine(refine),
         edges=edges,
+        adjust=adjust,
+        knowledge=_known(
+            knowledge,
+            tiers,
+            required=require,
+            forbidden=forbid,
+            required_ancestors=ancestor,
+            forbidden_ancestors=not_ancestor,
+            roots=root,
+            leaves=leaf,
+        ),
+        confidence=_replicates(confidence, scheme, workers, output),
         seed=seed,
         device=device,
         missing=missing,
@@ -204,7 +254,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except DiffanError as error:
         _fail(str(error), 1)
     except KeyboardInterrupt:
-        _fail("interrupted; nothing was written", 130)
+        _fail("interrupted; no result was written", 130)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
@@ -235,9 +285,38 @@ def _result_record(result: Discovery) -> dict[str, Any]:
         "method": result.method,
         "order": result.order,
         "edges": edges,
+        "knowledge": result.knowledge.record(),
+        "confidence": None if result.confidence is None else _confidence_record(result.confidence),
         "timings": dict(result.timings),
         "warnings": list(result.warnings),
     }
+
+
+def _confidence_record(sure: diffan.Confidence) -> dict[str, Any]:
+    whole = sure.record()
+    kept = ("scheme", "n_replicates", "threshold", "expected_false", "worst_case")
+    return {key: whole[key] for key in kept} | {"consensus": sure.consensus.edges}
+
+
+def _known(knowledge: Path | None, tiers: Path | None, **said: list[str] | None) -> diffan.Knowledge:
+    """What the files and the single options say together."""
+    known = diffan.Knowledge.of(knowledge)
+    if tiers is not None:
+        ranked = diffan.Knowledge.read(tiers)
+        if not ranked.tiers:
+            raise InputError(f'{str(tiers)!r} lists no tiers; expected tiers = [["A", "B"], ["C"]].')
+        known = known | ranked
+    return known | diffan.Knowledge.from_record({kind: names or [] for kind, names in said.items()})
+
+
+def _replicates(
+    replicates: int, scheme: Literal["subsample", "bootstrap"], workers: int, output: Path
+) -> diffan.ConfidenceSettings | int:
+    if replicates == 0:
+        return 0
+    return diffan.ConfidenceSettings(
+        replicates=replicates, scheme=scheme, workers=workers, folder=output / "replicates"
+    )
 
 
 def _parsed_options(pairs: list[str]) -> dict[str, Any]:

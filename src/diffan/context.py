@@ -1,4 +1,4 @@
-"""What every stage is given besides its data: the seed, the device and where to show progress."""
+"""What every stage is given besides its data: the seed, the device, what is known and where to show progress."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from diffan.constraints import Constraints
 from diffan.errors import InputError
 from diffan.progress import Progress, Silent
 
@@ -22,12 +23,17 @@ class Context:
     seed: int = 0
     device: str = "auto"
     progress: Progress = field(default_factory=Silent)
+    constraints: Constraints | None = None  # over the columns of the table that the stages are given
 
     def __post_init__(self) -> None:
         if isinstance(self.seed, bool) or not isinstance(self.seed, (int, np.integer)) or self.seed < 0:
             raise InputError(
                 f"The 'seed' parameter must be a whole number of 0 or more. Got {self.seed!r} instead."
             )
+
+    def rules(self, n_variables: int) -> Constraints:
+        """What the order and the edges must obey; tables without a rule when nothing is known."""
+        return self.constraints or Constraints.none(n_variables)
 
     def rng(self, stage: str) -> np.random.Generator:
         """A random stream of its own for each stage, so that one stage's draws never shift another's."""

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from diffan.confidence import Confidence
 from diffan.dag import Dag
 from diffan.errors import InputError
 from diffan.evidence import EdgeEvidence
+from diffan.knowledge import Knowledge
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -37,6 +39,8 @@ class Discovery:
     leaf_evidence: npt.NDArray[np.float64] | None = None  # [steps, d], columns in the order of `names`
     losses: Mapping[str, list[float]] = field(default_factory=dict)
     model: Mapping[str, npt.NDArray[np.float32]] = field(default_factory=dict)
+    knowledge: Knowledge = field(default_factory=Knowledge)  # what was known beforehand, and holds
+    confidence: Confidence | None = None  # of the edges as they were chosen at first, when asked for
 
     @cached_property
     def dag(self) -> Dag:
@@ -70,11 +74,15 @@ class Discovery:
         return {(self.names[i], self.names[j]): self._facts(i, j) for i, j in kept}
 
     def at_cutoff(self, cutoff: float) -> Discovery:
-        """The same run with the edges kept at another p-value cutoff; nothing is fitted again."""
+        """The same run with the edges kept at another p-value cutoff; nothing is fitted again, knowledge holds."""
         if not 0 < cutoff <= 1:
             raise InputError(f"The 'cutoff' parameter must be over 0 and at most 1. Got {cutoff!r} instead.")
         settings = {**self.settings, "cutoff": cutoff}
-        return replace(self, evidence=self.evidence.at_cutoff(cutoff), settings=settings)
+        order = [self.names.index(name) for name in self.order]
+        rules = self.knowledge.consequences(self.names)
+        return replace(
+            self, evidence=self.evidence.at_cutoff(cutoff).settled(rules, order), settings=settings
+        )
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the run folder: graph.json, adjacency.csv, order.txt, GraphML, DOT and the report."""
@@ -97,16 +105,45 @@ class Discovery:
             "order: " + " < ".join(self.order[:20]) + (" < ..." if len(self.order) > 20 else ""),
         ]
         lines += [
-            f"  {cause} -> {effect}  (p = {facts['p_value']:.1e})"
+            f"  {cause} -> {effect}  ({self._told(cause, effect, facts)})"
             for (cause, effect), facts in list(self.edge_facts().items())[:20]
         ]
         if self.dag.n_edges > 20:
             lines.append(f"  ... and {self.dag.n_edges - 20} more edges")
+        lines += self._confidence_lines()
         lines += [f"warning: {warning}" for warning in self.warnings]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
         return f"Discovery({self.method}: {len(self.names)} variables, {self.dag.n_edges} edges)"
+
+    def _told(self, cause: str, effect: str, facts: Mapping[str, float]) -> str:
+        """The evidence of an edge in a few words."""
+        told = [f"p = {facts['p_value']:.1e}"]
+        told += [
+            f"{label} {facts[key]:.1e}"
+            for key, label in (("p_holm", "Holm"), ("p_by", "Benjamini-Yekutieli"))
+            if key in facts
+        ]
+        if "frequency" in facts:
+            told.append(f"in {facts['frequency']:.0%} of replicates")
+        if (cause, effect) in self.knowledge.required:
+            told.append("required")
+        return ", ".join(told)
+
+    def _confidence_lines(self) -> list[str]:
+        sure = self.confidence
+        if sure is None:
+            return []
+        bound = f", by chance at most {sure.expected_false:.2g} of them" if sure.expected_false >= 0 else ""
+        agreement = sure.agreement([self.names.index(name) for name in self.order])
+        return [
+            f"confidence: {sure.n_replicates} replicates ({sure.scheme}) agree with {agreement:.0%} of the order; "
+            f"{int(sure.stable.sum())} stable edges (in {sure.threshold:.0%} or more{bound})",
+            "consensus: "
+            + (", ".join(f"{a} -> {b}" for a, b in sure.consensus.edges[:20]) or "no edge")
+            + (", ..." if sure.consensus.n_edges > 20 else ""),
+        ]
 
     def _facts(self, i: int, j: int) -> dict[str, float]:
         facts = {"p_value": float(self.evidence.p_values[i, j])}

@@ -24,6 +24,9 @@ _COMMON: dict[str, Any] = {
     "progress": False,
     "refine": "auto",
     "edges": "auto",
+    "adjust": "none",
+    "knowledge": None,
+    "confidence": 0,
 }
 
 

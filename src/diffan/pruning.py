@@ -19,6 +19,7 @@ from diffan.additive.fit import NodeFit, fit_nodes
 from diffan.additive.gram import SplineGram
 from diffan.additive.neighbours import neighbour_mask, selection_df
 from diffan.additive.term_test import wald_test
+from diffan.constraints import earlier
 from diffan.context import Context
 from diffan.errors import InputError
 from diffan.evidence import EdgeEvidence
@@ -96,17 +97,19 @@ def prune(
 
     Measures per tested edge i -> j, NaN elsewhere: `edf`, the effective degrees of freedom of i's function; its
     `f_statistic`; `deviance_explained`, the share of j's variance lost when i is dropped and the others stay; `r2`, the
-    share of j's variance explained by all its tested predecessors together. `gram` saves a pass over the rows when
-    the table's is there already.
+    share of j's variance explained by all its tested predecessors together. Edges that the context's constraints forbid
+    are not tested; required ones are in every regression of their target and are kept. `gram` saves a pass over the
+    rows when the table's is there already.
     """
     positions = _positions(order, table.names)
-    allowed = _allowed(positions, table.names, candidates)
+    rules = context.rules(table.n_variables)
+    allowed = rules.candidates(_allowed(positions, table.names, candidates), positions)
     device = _device(context, table, settings.n_basis)
     if gram is None or gram.width != settings.n_basis - 1:
         gram = SplineGram.from_values(table.values, n_basis=settings.n_basis, device=device)
     offered = allowed.sum(axis=0)
     if candidates is None and table.n_variables > settings.screen_above:
-        allowed = neighbour_mask(gram, allowed, settings.max_neighbours)
+        allowed = neighbour_mask(gram, allowed, settings.max_neighbours) | rules.required
     regressions = [
         (target, tuple(cause for cause in positions if allowed[cause, target])) for target in positions
     ]
@@ -115,11 +118,11 @@ def prune(
         for fit in fit_nodes(gram, regressions, device=device):
             tests.add(fit, int(offered[fit.target]))
             task.advance()
-    cutoff = _cutoff(tests.p_values[allowed], settings)
+    cutoff = _cutoff(tests.p_values[allowed & ~rules.required], settings)  # required edges are no discoveries
     return EdgeEvidence(
         p_values=tests.p_values,
         tested=allowed,
-        chosen=allowed & (tests.p_values < cutoff),
+        chosen=allowed & ((tests.p_values < cutoff) | rules.required),
         cutoff=cutoff,
         measures=tests.measures,
         warnings=tuple(tests.warnings(table.names)),
@@ -129,7 +132,7 @@ def prune(
 def candidates_along(order: Sequence[int], candidates: npt.ArrayLike) -> Mask:
     """The candidate edges that run along the order, for lists that name neighbours without a direction."""
     mask = np.asarray(candidates, dtype=bool)
-    return mask & _earlier(order)
+    return mask & earlier(order)
 
 
 class _Tests:
@@ -233,16 +236,16 @@ def _positions(order: Sequence[Any], names: Sequence[str]) -> list[int]:
 
 
 def _allowed(order: Sequence[int], names: Sequence[str], candidates: npt.ArrayLike | None) -> Mask:
-    earlier = _earlier(order)
+    along = earlier(order)
     if candidates is None:
-        return earlier
+        return along
     mask = np.asarray(candidates)
-    if mask.shape != earlier.shape or not np.isin(mask, (0, 1)).all():
+    if mask.shape != along.shape or not np.isin(mask, (0, 1)).all():
         raise InputError(
             f"Candidates must be a {len(names)} x {len(names)} table of true or false. Got shape {mask.shape} instead."
         )
     mask = mask.astype(bool)
-    against = np.argwhere(mask & ~earlier)
+    against = np.argwhere(mask & ~along)
     if len(against):
         cause, effect = (names[k] for k in against[0])
         raise InputError(
@@ -250,12 +253,6 @@ def _allowed(order: Sequence[int], names: Sequence[str], candidates: npt.ArrayLi
             f"come before {effect!r} in the order; drop it or use diffan.pruning.candidates_along."
         )
     return mask
-
-
-def _earlier(order: Sequence[int]) -> Mask:
-    """[i, j] is true when i comes before j."""
-    place = np.argsort(np.asarray(order))
-    return place[:, None] < place[None, :]
 
 
 def _listed(names: Sequence[str], columns: Sequence[int]) -> str:

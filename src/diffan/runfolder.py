@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from diffan.confidence import Confidence
 from diffan.dag import Dag
 from diffan.discovery import Discovery
 from diffan.errors import InputError
 from diffan.evidence import EdgeEvidence
 from diffan.exports import to_dot, to_graphml
+from diffan.knowledge import Knowledge
 
 SCHEMA = 1
 
@@ -106,6 +108,7 @@ def to_json(result: Discovery) -> dict[str, Any]:
         ],
         "tests": {
             "cutoff": evidence.cutoff,
+            "judged_by": evidence.judged_by,
             "source": causes.tolist(),
             "target": effects.tolist(),
             "p_value": _numbers(evidence.p_values[causes, effects]),
@@ -119,6 +122,8 @@ def to_json(result: Discovery) -> dict[str, Any]:
         "n_samples": result.n_samples,
         "seed": result.seed,
         "settings": dict(result.settings),
+        "knowledge": result.knowledge.record(),
+        "confidence": None if result.confidence is None else result.confidence.record(),
         "versions": dict(result.versions),
         "timings": dict(result.timings),
         "warnings": list(result.warnings),
@@ -149,9 +154,13 @@ def from_json(content: dict[str, Any]) -> Discovery:
         cutoff=float(tests["cutoff"]),
         measures=measures,
         warnings=tuple(_texts(tests["warnings"])),
+        judged_by=str(tests.get("judged_by", "p_value")),
     )
+    if evidence.judged_by != "p_value" and evidence.judged_by not in measures:
+        raise ValueError("the p-values its edges were judged by are missing")
     steps = content["leaf_evidence"]
     leaf_evidence = None if steps is None else np.array([_floats(row) for row in steps]).reshape(-1, d)
+    sure = content.get("confidence")
     result = Discovery(
         order=order,
         names=names,
@@ -165,6 +174,8 @@ def from_json(content: dict[str, Any]) -> Discovery:
         versions={name: str(version) for name, version in content["versions"].items()},
         leaf_evidence=leaf_evidence,
         losses={name: _floats(curve) for name, curve in content["losses"].items()},
+        knowledge=Knowledge.from_record(content.get("knowledge", {})),
+        confidence=None if sure is None else Confidence.from_record(sure, names),
     )
     if not result.dag.respects(order):
         raise ValueError("an edge runs against the order")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from diffan.errors import InputError
+from diffan.errors import FitError, InputError
 from diffan.files import read_frame
 
 if TYPE_CHECKING:
@@ -93,6 +93,21 @@ class Table:
         values.setflags(write=False)
         names = tuple(self.names[i] for i in where)
         return replace(self, values=values, names=names, center=self.center[where], scale=self.scale[where])
+
+    def rows(self, which: npt.NDArray[np.intp]) -> Table:
+        """The table with only these rows, which may repeat, standardised again if it was."""
+        part = self.values[which]
+        center, scale = part.mean(axis=0), part.std(axis=0)
+        constant = [self.names[j] for j in np.flatnonzero(scale < 1e-12)]
+        if constant:
+            raise FitError(f"Constant in a part of the rows: {_listed(constant)}; drop these columns.")
+        unit = self.scale if self.standardized else np.ones_like(scale)
+        values = (part - center) / scale if self.standardized else part
+        values = values.astype(np.float32).astype(np.float64)
+        values.setflags(write=False)
+        return replace(
+            self, values=values, center=self.center + center * unit, scale=scale * unit, warnings=()
+        )
 
     def canonical_positions(self) -> list[int]:
         """Column positions in an order that depends on the columns' contents alone.

@@ -26,3 +26,16 @@ def modest_threads(n_cells: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Within the block torch computes on one thread, so that sums come out alike in whichever process they run."""
+    import torch  # before the block, which may be the first to need it
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -56,14 +56,19 @@ def find_order(table: Table, options: CamOptions, context: Context) -> Ordering:
     most = min(options.neighbours, d - 1) if d > options.preselect_above else d - 1
     basis = max(2, min(options.search_basis, math.ceil(table.n_samples / (3 * max(most, 1)))))  # CAM's rule
     gram = SplineGram.from_values(table.values, n_basis=basis)
-    candidates = neighbour_mask(gram, ~np.eye(d, dtype=np.bool_), most)
+    rules = context.rules(d)
+    candidates = neighbour_mask(gram, rules.permitted, most) | rules.required
     selected = perf_counter()
     with context.progress.task("CAM") as task:
         found = greedy_search(
-            PenalisedGram.build(gram, options.search_edf), candidates, task, min_gain=options.min_gain
+            PenalisedGram.build(gram, options.search_edf),
+            candidates,
+            task,
+            min_gain=options.min_gain,
+            rules=rules,
         )
     return Ordering(
-        order=topological_indices(found.adjacency.astype(np.int8)),
+        order=topological_indices((found.adjacency | rules.must_precede).astype(np.int8)),
         candidates=found.adjacency,
         losses={"negative log-likelihood": found.negative_log_likelihood},
         timings={"neighbours": selected - start, "order": perf_counter() - selected},

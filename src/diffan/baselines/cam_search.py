@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from diffan.additive.gram import SplineGram
+from diffan.constraints import Constraints
 from diffan.progress import Task
 
 FloatArray = npt.NDArray[np.float64]
@@ -104,19 +105,33 @@ class TargetFit:
         self._open[candidate] = False
 
 
-def greedy_search(gram: PenalisedGram, candidates: BoolArray, task: Task, *, min_gain: float) -> GreedySearch:
-    """Add the best edge that closes no cycle until none raises the log-likelihood per row by `min_gain`."""
+def greedy_search(
+    gram: PenalisedGram,
+    candidates: BoolArray,
+    task: Task,
+    *,
+    min_gain: float,
+    rules: Constraints | None = None,
+) -> GreedySearch:
+    """Add the best edge that closes no cycle until none raises the log-likelihood per row by `min_gain`.
+
+    Required edges come first, whatever they gain; what has to precede counts as a path from the start.
+    """
     d = len(candidates)
+    rules = rules or Constraints.none(d)
     fits = [TargetFit(gram, j, np.flatnonzero(candidates[:, j])) for j in range(d)]
     gains = np.full((d, d), -np.inf)
     for j, fit in enumerate(fits):
         gains[fit.candidates, j] = fit.gains()
-    adjacency, reaches = np.zeros((d, d), dtype=np.bool_), np.eye(d, dtype=np.bool_)
+    adjacency = np.zeros((d, d), dtype=np.bool_)
+    reaches = np.eye(d, dtype=np.bool_) | rules.must_precede
+    gains[reaches.T] = -np.inf
     edges: list[tuple[int, int]] = []
     losses = [sum(0.5 * np.log(fit.unexplained) for fit in fits)]
+    waiting = [(int(i), int(j)) for i, j in np.argwhere(rules.required)]
     while True:
-        cause, effect = divmod(int(gains.argmax()), d)
-        if not gains[cause, effect] > min_gain:
+        cause, effect = waiting.pop() if waiting else divmod(int(gains.argmax()), d)
+        if not (rules.required[cause, effect] or gains[cause, effect] > min_gain):
             return GreedySearch(adjacency, edges, losses)
         fit = fits[effect]
         fit.add(int(np.searchsorted(fit.candidates, cause)))

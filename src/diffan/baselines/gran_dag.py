@@ -41,14 +41,15 @@ class GranDagOptions(TrainingSettings):
 def find_order(table: Table, options: GranDagOptions, context: Context) -> Ordering:
     """Fit the networks, make their connectivity a DAG, and return an order of it; its edges are the candidates."""
     start = perf_counter()
-    allowed = allowed_edges(table, options)
+    rules = context.rules(table.n_variables)
+    allowed = (allowed_edges(table, options) & rules.permitted) | rules.required
     selected = perf_counter()
     training = GranDagTraining(table, allowed, options, context)
     with context.progress.task("GraN-DAG", total=options.max_steps) as task:
         acyclic = training.run(task)
-    dag = strongest_dag(training.strength())
+    dag = rules.strongest_dag(training.strength())
     return Ordering(
-        order=topological_indices(dag.astype(np.int8)),
+        order=topological_indices((dag | rules.must_precede).astype(np.int8)),
         candidates=dag,
         losses=training.curves,
         timings={"neighbours": selected - start, "order": perf_counter() - selected},
@@ -62,20 +63,6 @@ def allowed_edges(table: Table, options: GranDagOptions) -> BoolArray:
     if table.n_variables <= options.preselect_above:
         return every
     return neighbour_mask(SplineGram.from_values(table.values), every, options.neighbours)
-
-
-def strongest_dag(strength: npt.NDArray[np.float64]) -> BoolArray:
-    """Take edges from the strongest down and leave out each that would close a cycle: [d, d]."""
-    d = len(strength)
-    dag, reaches = np.zeros((d, d), dtype=np.bool_), np.eye(d, dtype=np.bool_)
-    for place in np.argsort(-strength, axis=None, kind="stable"):
-        cause, effect = divmod(int(place), d)
-        if strength[cause, effect] <= 0:
-            break
-        if not reaches[effect, cause]:
-            dag[cause, effect] = True
-            reaches |= np.outer(reaches[:, cause], reaches[effect])
-    return dag
 
 
 def _still_cyclic(training: GranDagTraining, options: GranDagOptions) -> str:

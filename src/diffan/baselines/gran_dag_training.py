@@ -88,6 +88,7 @@ class GranDagTraining:
         self._held_out, self._rows = data[:held], data[held:]
         self._n_nodes = table.n_variables
         self._mask = torch.tensor(allowed, dtype=torch.float64, device=device)  # [d, d]
+        self._required = torch.tensor(context.rules(table.n_variables).required, device=device)
         start = initial_weights(self._n_nodes, settings.hidden, self._rng)
         self._weights = torch.tensor(start, device=device)
         self._gradient = torch.zeros_like(self._weights)
@@ -146,7 +147,7 @@ class GranDagTraining:
         """Held-out negative log-likelihood and acyclicity, after switching weak edges off if asked to."""
         if clamp:
             strong = connectivity(self._networks, self._mask) > self._settings.edge_clamp
-            self._mask = self._mask * strong
+            self._mask = self._mask * (strong | self._required)
         exponential = torch.matrix_exp(connectivity(self._networks, self._mask))
         acyclicity = max(0.0, float(exponential.trace()) - self._n_nodes)
         likelihood = float(negative_log_likelihood(self._networks, self._mask, self._held_out))

@@ -64,7 +64,9 @@ def find_order(table: Table, options: NogamOptions, context: Context) -> Orderin
             task.advance()
             return remaining[int(errors.argmin())], errors
 
-        order, evidence = topological_order(find_leaf, table.n_variables)
+        order, evidence = topological_order(
+            find_leaf, table.n_variables, context.rules(table.n_variables).leaves_among
+        )
     return Ordering(order=order, evidence=evidence, timings={"order": perf_counter() - start})
 
 

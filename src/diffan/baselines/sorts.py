@@ -40,13 +40,17 @@ SortOptions: TypeAlias = VarSortOptions | R2SortOptions | RandomOptions
 
 
 def find_order(table: Table, options: SortOptions, context: Context) -> Ordering:
-    """Order the columns by the criterion the options stand for, least first."""
+    """Order the columns by the criterion the options stand for, least first, as far as knowledge allows."""
+    return Ordering(order=context.rules(table.n_variables).mended(_sorted(table, options, context)))
+
+
+def _sorted(table: Table, options: SortOptions, context: Context) -> list[int]:
     if isinstance(options, VarSortOptions):
-        return Ordering(order=_ascending(table.scale))
+        return _ascending(table.scale)
     if isinstance(options, R2SortOptions):
-        return Ordering(order=_ascending(linear_r2(table.values)))
+        return _ascending(linear_r2(table.values))
     if isinstance(options, RandomOptions):
-        return Ordering(order=context.rng("random order").permutation(table.n_variables).tolist())
+        return [int(node) for node in context.rng("random order").permutation(table.n_variables)]
     raise InputError(f"A sort needs VarSortOptions, R2SortOptions or RandomOptions. Got {options!r} instead.")
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from diffan.algorithm import topological_order
+from diffan.algorithm import Eligible, topological_order
 from diffan.baselines.memory import require_memory
 from diffan.context import Context
 from diffan.ordering.result import Ordering
@@ -30,8 +30,9 @@ def order_by_stein(
     require_memory(method, stein_bytes, table.n_samples, device)
     start = perf_counter()
     with context.progress.task(method, total=table.n_variables - 1) as task:
-        finder = _LeafFinder(table, device, ridge, test_parents, task)
-        order, evidence = topological_order(finder, table.n_variables)
+        eligible = context.rules(table.n_variables).leaves_among
+        finder = _LeafFinder(table, device, ridge, test_parents, eligible, task)
+        order, evidence = topological_order(finder, table.n_variables)  # the finder asks who is eligible
     return Ordering(
         order=order,
         evidence=evidence,
@@ -58,11 +59,18 @@ class RemainingColumns:
 
 class _LeafFinder:
     def __init__(
-        self, table: Table, device: torch.device, ridge: float, test_parents: ParentTest | None, task: Task
+        self,
+        table: Table,
+        device: torch.device,
+        ridge: float,
+        test_parents: ParentTest | None,
+        eligible: Eligible,
+        task: Task,
     ) -> None:
         self._columns = RemainingColumns(table, device)
         self._ridge = ridge
         self._test_parents = test_parents
+        self._eligible = eligible
         self._task = task
         self.candidates = np.zeros((table.n_variables, table.n_variables), dtype=np.bool_)
 
@@ -72,7 +80,8 @@ class _LeafFinder:
         points = self._columns.shrink_to(remaining)
         estimate = SteinEstimate(points, ridge=self._ridge, squared_distances=self._columns.squared_distances)
         variances = estimate.hessian_diagonal().var(dim=0).cpu().numpy()
-        place = int(variances.argmin())
+        places = [remaining.index(node) for node in self._eligible(remaining)]
+        place = min(places, key=lambda k: variances[k])
         leaf = remaining[place]
         if self._test_parents is not None:
             others = [k for k in range(len(remaining)) if k != place]

@@ -14,10 +14,11 @@ import numpy as np
 
 from diffan.additive.fit import fit_nodes
 from diffan.additive.gram import SplineGram
+from diffan.constraints import Constraints
 from diffan.context import Context
 from diffan.likelihood.moves import BoolArray
 from diffan.likelihood.objective import NOBODY, Parents
-from diffan.likelihood.refine import RefinedOrder, checked_order, checked_square
+from diffan.likelihood.refine import RefinedOrder, checked_order, require_obeyed
 from diffan.table import Table
 
 ADDITIVE_MOVE_NATS = 10.0  # below it the additive objective walks away from the truth on dense graphs
@@ -30,19 +31,19 @@ def refine_additively(
     *,
     context: Context,
     move_nats: float = ADDITIVE_MOVE_NATS,
-    must_precede: BoolArray | None = None,
 ) -> RefinedOrder:
-    """Insertion moves while one pays more than `move_nats`; `must_precede[i, j]` keeps i before j."""
+    """Insertion moves while one pays more than `move_nats`, within what the context's constraints allow."""
     d = table.n_variables
+    rules = context.rules(d)
     current = checked_order(order, d)
-    precede = checked_square(must_precede, d, "must_precede", default=False)
-    scores = _AdditiveScores(SplineGram.from_values(table.values))
+    require_obeyed(current, rules)
+    scores = _AdditiveScores(SplineGram.from_values(table.values), rules)
     trace, moves = [scores.total(current)], list[tuple[int, int, int]]()
     with context.progress.task("refine") as task:
         for _ in range(MAX_SWEEPS):
             before = len(moves)
             for node in list(current):
-                old, new, gain = _best_place(node, current, scores, precede)
+                old, new, gain = _best_place(node, current, scores, rules.must_precede)
                 if gain > move_nats:
                     current.insert(new, current.pop(old))
                     moves.append((node, old, new))
@@ -55,15 +56,17 @@ def refine_additively(
 
 
 class _AdditiveScores:
-    """GCV scores by (node, predecessors), each fitted once."""
+    """GCV scores by (node, predecessors), each fitted once; forbidden causes are not among the regressors."""
 
-    def __init__(self, gram: SplineGram) -> None:
+    def __init__(self, gram: SplineGram, rules: Constraints) -> None:
         self._gram = gram
+        self._permitted = [frozenset(np.flatnonzero(column).tolist()) for column in rules.permitted.T]
         self._known: dict[tuple[int, Parents], float] = {}
 
     def __call__(self, node: int, parents: Parents) -> float:
-        self.prepare([(node, parents)])
-        return self._known[node, parents]
+        key = (node, parents & self._permitted[node])
+        self.prepare([key])
+        return self._known[key]
 
     def prepare(self, wanted: Sequence[tuple[int, Parents]]) -> None:
         new = [key for key in dict.fromkeys(wanted) if key not in self._known]

@@ -17,8 +17,8 @@ from diffan.additive.gram import SplineGram
 from diffan.context import Context
 from diffan.likelihood.gram_scores import GramScores
 from diffan.likelihood.landmark_scores import LandmarkScores
-from diffan.likelihood.neighbours import refine_among_neighbours
-from diffan.likelihood.refine import RefinedOrder, checked_order
+from diffan.likelihood.neighbours import Place, Scorer, permitted_only, refine_among_neighbours
+from diffan.likelihood.refine import RefinedOrder, checked_order, require_obeyed
 from diffan.local_settings import LocalSettings
 from diffan.pruning import PruneSettings, candidates_along, prune
 from diffan.score.screening import screen
@@ -37,7 +37,6 @@ def refine_large(
     context: Context,
     gram: SplineGram | None = None,
     neighbours: BoolArray | None = None,
-    must_precede: BoolArray | None = None,
     objective: Literal["additive", "kernel"] = "kernel",
 ) -> tuple[RefinedOrder, BoolArray]:
     """The mended order and the neighbours it was mended among; both are made here when not given."""
@@ -46,18 +45,24 @@ def refine_large(
         gram = SplineGram.from_values(table.values, device=str(device) if device.type == "cuda" else "cpu")
     if neighbours is None:
         neighbours = screen(gram, LocalSettings(), device).neighbours
+    rules = context.rules(table.n_variables)
+    neighbours = neighbours | rules.required | rules.required.T
     start = checked_order(order, table.n_variables)
+    require_obeyed(start, rules)
+
+    def mend(order: list[int], among: BoolArray, score: Scorer) -> tuple[list[int], list[float], list[Place]]:
+        """Moves within what is known; a forbidden cause is never among the regressors."""
+        within = permitted_only(score, rules.permitted)
+        must = rules.must_precede if rules.must_precede.any() else None
+        return refine_among_neighbours(order, among, within, pay=MOVE_NATS, task=task, must_precede=must)
+
     with context.progress.task("refine") as task:
-        mended, trace, moves = refine_among_neighbours(
-            start, neighbours, GramScores(gram, device), pay=MOVE_NATS, task=task, must_precede=must_precede
-        )
+        mended, trace, moves = mend(start, neighbours, GramScores(gram, device))
         if objective == "kernel":
             joined = _joined(mended, neighbours, table, gram, context)
             score = LandmarkScores(_rows(table, context, device), landmarks=LANDMARKS, device=device)
             score.settle_entropy(_parents(mended, joined))
-            mended, kernel_trace, more = refine_among_neighbours(
-                mended, joined, score, pay=MOVE_NATS, task=task, must_precede=must_precede
-            )
+            mended, kernel_trace, more = mend(mended, joined, score)
             trace, moves = [*trace, *kernel_trace], [*moves, *more]
     return RefinedOrder(mended, trace, moves, _parents(mended, neighbours)), neighbours
 

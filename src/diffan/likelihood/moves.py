@@ -24,6 +24,7 @@ class State:
     price: float  # nats that every parent must pay
     allowed: BoolArray  # [i, j]: i may be a parent of j when it comes first
     must_precede: BoolArray  # [i, j]: i has to come before j
+    required: list[Parents]  # of each node: parents that stay, whatever they pay
 
     def cost(self, node: int, parents: Parents | None = None) -> float:
         chosen = self.parents[node] if parents is None else parents
@@ -36,19 +37,23 @@ class State:
     def candidates(self, node: int, before: list[int]) -> list[int]:
         return [i for i in before if self.allowed[i, node] and i != node]
 
+    def choose(self, node: int, before: list[int], start: Parents, *, leap: bool = False) -> Search[Parents]:
+        """The best parents found for the node among those before it."""
+        return choose_parents(
+            self.objective,
+            node,
+            self.candidates(node, before),
+            start=start,
+            required=self.required[node],
+            price=self.price,
+            leap=leap,
+        )
+
     def reselect(self, nodes: list[int], *, leap: bool) -> None:
         """Choose these nodes' parents anew, starting from those they have; never to a worse set."""
         place = {node: k for k, node in enumerate(self.order)}
         searches = [
-            choose_parents(
-                self.objective,
-                node,
-                self.candidates(node, self.order[: place[node]]),
-                start=self.parents[node],
-                price=self.price,
-                leap=leap,
-            )
-            for node in nodes
+            self.choose(node, self.order[: place[node]], self.parents[node], leap=leap) for node in nodes
         ]
         for node, parents in zip(nodes, in_step(searches, self.objective), strict=True):
             self.parents[node] = parents
@@ -103,10 +108,7 @@ def _best_earlier(state: State, node: int) -> Search[Move | None]:
             won += gains[passing]
             changed[passing] = state.parents[passing] | {node}
         if passing in own:
-            candidates = state.candidates(node, order[:new])
-            own = yield from choose_parents(
-                state.objective, node, candidates, start=own - {passing}, price=state.price, leap=False
-            )
+            own = yield from state.choose(node, order[:new], own - {passing})
         lost = state.cost(node, own) - state.cost(node)
         if lost >= hope:
             break
@@ -120,15 +122,7 @@ def _best_later(state: State, node: int) -> Search[Move | None]:
     order, here = state.order, state.order.index(node)
     after = order[here + 1 :]
     last = next((here + k for k, j in enumerate(after) if state.must_precede[node, j]), len(order) - 1)
-    within = order[: last + 1]
-    freest = yield from choose_parents(
-        state.objective,
-        node,
-        state.candidates(node, within),
-        start=state.parents[node],
-        price=state.price,
-        leap=False,
-    )
+    freest = yield from state.choose(node, order[: last + 1], state.parents[node])
     hope = state.cost(node) - state.cost(node, freest)
     own, best, lost, changed = state.parents[node], None, 0.0, dict[int, Parents]()
     for new in range(here + 1, last + 1):
@@ -137,14 +131,7 @@ def _best_later(state: State, node: int) -> Search[Move | None]:
             break
         if node in state.parents[passing]:
             without = [i for i in order[:new] if i != node]
-            changed[passing] = yield from choose_parents(
-                state.objective,
-                passing,
-                state.candidates(passing, without),
-                start=state.parents[passing] - {node},
-                price=state.price,
-                leap=False,
-            )
+            changed[passing] = yield from state.choose(passing, without, state.parents[passing] - {node})
             lost += state.cost(passing, changed[passing]) - state.cost(passing)
         if lost >= hope:
             break
@@ -160,10 +147,7 @@ def _with_new_candidate(
     state: State, node: int, own: Parents, newcomer: int, before: list[int]
 ) -> Search[Parents]:
     """The better of the parents as they are and the best set found from them with the newcomer."""
-    candidates = state.candidates(node, before)
-    found = yield from choose_parents(
-        state.objective, node, candidates, start=own | {newcomer}, price=state.price, leap=False
-    )
+    found = yield from state.choose(node, before, own | {newcomer})
     return found if state.cost(node, found) < state.cost(node, own) else own
 
 

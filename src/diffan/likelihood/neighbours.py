@@ -20,6 +20,8 @@ Parents = frozenset[int]
 Fit = tuple[int, Parents]
 Scorer = Callable[[Sequence[Fit]], Iterable[float]]
 """L of each (node, parents), twice a negative log-likelihood: lower is better."""
+Place = tuple[int, int, int]
+"""(variable, old place, new place)."""
 
 
 @dataclass(frozen=True)
@@ -96,11 +98,11 @@ def refine_among_neighbours(
     must_precede: BoolArray | None = None,
     reach: int = 8,
     max_sweeps: int = 30,
-) -> tuple[list[int], list[float], list[tuple[int, int, int]]]:
+) -> tuple[list[int], list[float], list[Place]]:
     """(order, objective after every sweep, moves as (variable, old place, new place)); a move passes at most `reach` neighbours and pays `pay`."""
     state = NeighbourOrder(order, neighbours, must_precede)
     known = _Known(score)
-    trace, made = list[float](), list[tuple[int, int, int]]()
+    trace, made = list[float](), list[Place]()
     active = set(range(len(state.order)))
     for sweep in range(max_sweeps):
         known.prepare(fit for node in sorted(active) for fit in _wanted(state, node, reach))
@@ -127,6 +129,16 @@ def refine_among_neighbours(
         trace.append(_total(state, known))
         task.advance(note=f"{len(made)} moves, {known.n_fits} fits")
     return state.order, trace, made
+
+
+def permitted_only(score: Scorer, permitted: BoolArray) -> Scorer:
+    """The same objective with every parent left out that may not be one; `permitted[i, j]` is for i -> j."""
+    allowed = [frozenset(np.flatnonzero(column).tolist()) for column in permitted.T]
+
+    def within(fits: Sequence[Fit]) -> Iterable[float]:
+        return score([(node, parents & allowed[node]) for node, parents in fits])
+
+    return within
 
 
 class _Known:

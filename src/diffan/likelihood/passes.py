@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import perf_counter
 
+from diffan.constraints import Constraints
 from diffan.context import Context
 from diffan.likelihood.fitting import fit_kernels
 from diffan.likelihood.moves import BoolArray, State
 from diffan.likelihood.null import shadows_for
-from diffan.likelihood.objective import NOBODY, Kernel, Objective
+from diffan.likelihood.objective import Kernel, Objective
 from diffan.likelihood.settings import LikelihoodSettings
 from diffan.table import Table
 
@@ -24,14 +25,15 @@ def run_passes(
     settings: LikelihoodSettings,
     context: Context,
     allowed: BoolArray,
-    must_precede: BoolArray,
+    rules: Constraints,
     mend: Mend,
     timings: dict[str, float],
 ) -> State:
     """The state after the last pass; each pass starts from what the one before it found."""
     d = table.n_variables
     rng = context.rng("likelihood")
-    parents, kernels = [NOBODY] * d, None
+    required = [rules.parents(node) for node in range(d)]
+    parents, kernels = list(required), None
     few = table.n_samples >= 1.5 * settings.first_rows
     for rows in [settings.first_rows, None] if few else [None]:
         start, last = perf_counter(), rows is None
@@ -44,7 +46,7 @@ def run_passes(
             n_shadows=shadows_for(d, settings) if last else 0,
         )
         price = settings.edge_nats if last else settings.first_nats
-        state = State(objective, order, list(parents), price, allowed, must_precede)
+        state = State(objective, order, list(parents), price, allowed, rules.must_precede, required)
         find_parents(state, kernels=kernels)
         mend(state, last)
         order, parents, kernels = state.order, state.parents, objective.kernels

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from diffan.constraints import Constraints, earlier
 from diffan.context import Context
 from diffan.errors import InputError
 from diffan.likelihood.moves import BoolArray, Move, State, best_move
@@ -42,18 +43,17 @@ def refine(
     *,
     settings: LikelihoodSettings,
     context: Context,
-    must_precede: BoolArray | None = None,
     neighbours: BoolArray | None = None,
 ) -> RefinedOrder:
-    """Mend `order`.
+    """Mend `order`, within what the context's constraints allow; the given order has to obey them already.
 
-    `must_precede[i, j]` keeps i before j; the given order has to respect it already. `neighbours[i, j]` says that
-    i may be a parent of j at all; with many variables it keeps the search to those that a screen found dependent.
+    `neighbours[i, j]` says that i may be a parent of j at all; with many variables it keeps the search to those that
+    a screen found dependent.
     """
     d = table.n_variables
+    rules = context.rules(d)
     start = checked_order(order, d)
-    precede = checked_square(must_precede, d, "must_precede", default=False)
-    _require_respected(start, precede)
+    require_obeyed(start, rules)
     traces: list[list[float]] = []
     moves: list[Move] = []
     timings: dict[str, float] = {}
@@ -70,8 +70,9 @@ def refine(
             table,
             settings=settings,
             context=context,
-            allowed=checked_square(neighbours, d, "neighbours", default=True),
-            must_precede=precede,
+            allowed=(checked_square(neighbours, d, "neighbours", default=True) & rules.permitted)
+            | rules.required,
+            rules=rules,
             mend=mend,
             timings=timings,
         )
@@ -123,11 +124,12 @@ def checked_square(matrix: BoolArray | None, d: int, name: str, *, default: bool
     return given.astype(np.bool_) & ~np.eye(d, dtype=np.bool_)
 
 
-def _require_respected(order: list[int], must_precede: BoolArray) -> None:
-    for place, node in enumerate(order):
-        late = [i for i in order[place + 1 :] if must_precede[i, node]]
-        if late:
-            raise InputError(
-                f"The order to refine must respect 'must_precede': column {late[0]} has to come before {node}. "
-                "Mend the order first."
-            )
+def require_obeyed(order: list[int], rules: Constraints) -> None:
+    """Refuse an order to mend that puts some column before one that has to precede it."""
+    against = np.argwhere(rules.must_precede & ~earlier(order))
+    if len(against):
+        first, second = against[0]
+        raise InputError(
+            f"The order to refine must obey what is known: column {first} has to come before {second}. "
+            "Mend the order first."
+        )

@@ -37,11 +37,13 @@ def select(
     """The edges that the order allows and the likelihood wants.
 
     `candidates[i, j]` says that i -> j may be considered; `refined`, when it made this order, spares the fits that
-    the refinement has already done.
+    the refinement has already done. Edges that the context's constraints forbid are never considered; required ones
+    are always chosen, and every other edge is judged beside them.
     """
     d = table.n_variables
     plain = checked_order(order, d)
-    allowed = checked_square(candidates, d, "candidates", default=True)
+    rules = context.rules(d)
+    allowed = rules.candidates(checked_square(candidates, d, "candidates", default=True), plain)
     with context.progress.task("edges") as task:
         if refined is not None and refined.state is not None and refined.order == plain:
             state = refined.state
@@ -53,7 +55,7 @@ def select(
                 settings=settings,
                 context=context,
                 allowed=allowed,
-                must_precede=np.zeros((d, d), dtype=np.bool_),
+                rules=rules,
                 mend=lambda state, last: None,
                 timings={},
             )
@@ -62,8 +64,9 @@ def select(
         nats = _settled_evidence(state)
         null = NullModel.fit(shuffled_falls(state.objective, state.parents))
         task.advance(note="null learnt")
+        in_question = np.where(rules.required, np.nan, nats)  # required edges are no discoveries
         state.price = max(
-            settings.edge_nats, null.level(_false_discovery_cutoff(null, nats, settings.edge_fdr))
+            settings.edge_nats, null.level(_false_discovery_cutoff(null, in_question, settings.edge_fdr))
         )
         nats = _settled_evidence(state)
     tested = ~np.isnan(nats)
@@ -73,7 +76,7 @@ def select(
     return EdgeEvidence(
         p_values=p_values,
         tested=tested,
-        chosen=tested & (p_values < cutoff),
+        chosen=tested & ((p_values < cutoff) | rules.required),
         cutoff=cutoff,
         measures={"nats": nats},
         warnings=_warnings(state, table),
@@ -104,11 +107,13 @@ def _settled_evidence(state: State) -> FloatArray:
 
 def _settle(state: State, node: int, candidates: list[int]) -> Search[tuple[Parents, dict[int, float]]]:
     """Add or drop the one parent that lowers the cost most until none does: then the evidence is consistent."""
-    current = state.parents[node] & frozenset(candidates)
+    required = state.required[node]
+    current = (state.parents[node] & frozenset(candidates)) | required
     while True:
         others = {i: current ^ {i} for i in candidates}
         yield [Query(node, current), *(Query(node, parents) for parents in others.values())]
-        best = min(others.values(), key=lambda parents: state.cost(node, parents), default=current)
+        open_to_change = [parents for i, parents in others.items() if i not in required]
+        best = min(open_to_change, key=lambda parents: state.cost(node, parents), default=current)
         if state.cost(node, best) >= state.cost(node, current):
             value = state.objective.value(node, current)
             falls = {

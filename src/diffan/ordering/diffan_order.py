@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,6 +26,7 @@ from diffan.table import Table
 
 Array = npt.NDArray[np.float64]
 MOST_DENSE = 50  # measured: variables up to which the dense network orders at least as well
+Weights = npt.NDArray[np.float32]
 LEAST_POINTS = 64  # a variance over fewer points is mostly chance
 
 
@@ -35,18 +36,48 @@ def find_order(table: Table, settings: DiffanSettings, context: Context) -> Orde
     The score is learned on standardised columns in any case; in a table that keeps the user's units the derivatives
     are turned back into them before leaves are compared.
     """
-    variant = settings.variant if settings.variant != "auto" else automatic_variant(table.n_variables)
+    variant = chosen_variant(settings, table)
     if variant == "local":
         return find_local_order(table, settings, context)
     settings = replace(settings, variant=variant)
-    device = context.torch_device()
-    values = table.values if table.standardized else table.values / table.scale
     started = time.perf_counter()
-    model, losses = train(values, settings.score, context.rng("score"), device, context.progress)
+    model, losses = train(
+        _standardised(table), settings.score, context.rng("score"), context.torch_device(), context.progress
+    )
     trained = time.perf_counter()
+    found = _peel(table, model, settings, context)
+    return replace(
+        found,
+        losses=losses,
+        timings={"train": trained - started, "order": time.perf_counter() - trained},
+        model=model.to_arrays(),
+    )
+
+
+def reorder(
+    table: Table, settings: DiffanSettings, context: Context, *, model: Mapping[str, Weights]
+) -> Ordering:
+    """Order other rows of the same columns by a score that was trained before; variants that train again do so."""
+    settings = replace(settings, variant=chosen_variant(settings, table))
+    if settings.variant not in ("masking", "deciduous"):
+        return find_order(table, settings, context)
+    stored = ScoreModel.from_arrays(dict(model), settings.score).network
+    device = context.torch_device()
+    trained = ScoreModel.of(stored.mapped(lambda _, weights: weights.to(device)), settings.score)
+    return _peel(table, trained, settings, context)
+
+
+def _standardised(table: Table) -> Array:
+    return table.values if table.standardized else table.values / table.scale
+
+
+def _peel(table: Table, model: ScoreModel, settings: DiffanSettings, context: Context) -> Ordering:
+    """Take leaves away by the model's score at the table's rows."""
     report = FillReport()
     scale = None if table.standardized else table.scale
-    points = OrderingPoints(values, settings.order, _order_seed(context), device, scale=scale)
+    points = OrderingPoints(
+        _standardised(table), settings.order, _order_seed(context), context.torch_device(), scale=scale
+    )
     finder = _make_finder(points, model, settings, context, report)
     with context.progress.task("order", max(table.n_variables - 1, 0)) as task:
 
@@ -55,15 +86,14 @@ def find_order(table: Table, settings: DiffanSettings, context: Context) -> Orde
             task.advance(1)
             return found
 
-        order, evidence = topological_order(find_leaf, table.n_variables)
-    return Ordering(
-        order=order,
-        evidence=evidence,
-        losses=losses,
-        timings={"train": trained - started, "order": time.perf_counter() - trained},
-        warnings=report.warnings(),
-        model=model.to_arrays(),
-    )
+        rules = context.rules(table.n_variables)
+        order, evidence = topological_order(find_leaf, table.n_variables, rules.leaves_among)
+    return Ordering(order=order, evidence=evidence, warnings=report.warnings())
+
+
+def chosen_variant(settings: DiffanSettings, table: Table) -> Variant:
+    """The variant that was asked for, or what "auto" means for this table."""
+    return settings.variant if settings.variant != "auto" else automatic_variant(table.n_variables)
 
 
 def automatic_variant(n_variables: int) -> Variant:

@@ -32,11 +32,13 @@ def find_local_order(table: Table, settings: DiffanSettings, context: Context) -
     values = table.values if table.standardized else table.values / table.scale
     started = time.perf_counter()
     gram = SplineGram.from_values(table.values, device=str(device) if device.type == "cuda" else "cpu")
+    rules = context.rules(table.n_variables)
     found = screen(gram, settings.local, device)
+    neighbours = found.neighbours | rules.required | rules.required.T
     screened = time.perf_counter()
     groups, losses = train_local(
         values,
-        found.neighbours,
+        neighbours,
         settings.local,
         context.rng("local"),
         _devices(device, table),
@@ -51,12 +53,12 @@ def find_local_order(table: Table, settings: DiffanSettings, context: Context) -
             task.advance(1)
             return finder(remaining, removed)
 
-        order, evidence = topological_order(find_leaf, table.n_variables)
+        order, evidence = topological_order(find_leaf, table.n_variables, rules.leaves_among)
     finished = time.perf_counter()
     return Ordering(
         order=order,
         evidence=evidence,
-        neighbours=found.neighbours,
+        neighbours=neighbours,
         gram=gram,
         losses=losses,
         timings={

@@ -1,0 +1,225 @@
+"""Run the same recipe on parts of the rows, many times, and count what comes out.
+
+Subsamples are complementary pairs of halves: a half is what the error bound of stability selection asks for, and the
+kernel fits of a half cost an eighth. A score model that was trained on all rows is not trained again: its derivatives
+are taken at the replicate's rows, and the order is then mended, and the edges are chosen, from these rows alone. What
+that does to the frequencies is measured in benchmarks/confidence.py and told in docs/confidence.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+import diffan
+from diffan.algorithm import order_and_edges
+from diffan.confidence import Confidence, Replicate, Scheme, count
+from diffan.context import Context
+from diffan.errors import InputError
+from diffan.files import write_text
+from diffan.recipe import Model, Recipe
+from diffan.table import MIN_ROWS, Table
+from diffan.threads import one_thread
+
+RunTasks = Callable[..., Iterator[tuple[int, Any]]]
+"""run_tasks(function, tasks, workers=...) yields (index of a task, its result or the exception it raised)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfidenceSettings:
+    """How many replicates, of what kind, and where they run."""
+
+    replicates: int = 100  # choice: frequencies are then known to about 0.05
+    scheme: Scheme = (
+        "subsample"  # choice: the error bound needs it, and repeated rows mislead leave-one-out fits
+    )
+    expected_false: float = 1.0  # choice: the threshold expects at most this many edges by chance
+    reuse: bool = True  # measured: see docs/confidence.md; False trains every replicate's score anew
+    workers: int = 0  # processes; 0 computes in this one
+    folder: str | os.PathLike[str] | None = (
+        None  # where finished replicates are kept, so that a run can be resumed
+    )
+
+    def __post_init__(self) -> None:
+        if self.scheme not in get_args(Scheme):
+            raise InputError(
+                f"The 'scheme' parameter must be 'subsample' or 'bootstrap'. Got {self.scheme!r} instead."
+            )
+        step = 2 if self.scheme == "subsample" else 1
+        if not _whole(self.replicates) or self.replicates < 2 or self.replicates % step:
+            kind = "an even number (pairs of halves)" if step == 2 else "a whole number"
+            raise InputError(
+                f"The number of replicates must be {kind} of 2 or more. Got {self.replicates!r} instead."
+            )
+        if not _whole(self.workers) or self.workers < 0:
+            raise InputError(
+                f"The 'workers' parameter must be a whole number of 0 or more. Got {self.workers!r} instead."
+            )
+        if not self.expected_false > 0:
+            raise InputError(
+                f"The 'expected_false' parameter must be above 0. Got {self.expected_false!r} instead."
+            )
+
+    @classmethod
+    def of(cls, given: int | ConfidenceSettings) -> ConfidenceSettings | None:
+        """Settings as they are, a number of replicates, or None for 0."""
+        if isinstance(given, ConfidenceSettings):
+            return given
+        if _whole(given) and given == 0:
+            return None
+        return cls(replicates=given)
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """Everything a replicate needs; sent to the process that runs it."""
+
+    table: Table  # columns in canonical order
+    recipe: Recipe
+    context: Context  # the seed of the whole run, its device and constraints; silent
+    scheme: Scheme
+    model: Model | None = field(default=None, repr=False)
+
+    def run(self, index: int) -> Replicate:
+        """The replicate of that number: the same on one thread of any process."""
+        part = self.table.rows(drawn_rows(self.table.n_samples, self.context.seed, self.scheme, index))
+        context = replace(self.context, seed=int(_stream(self.context.seed, "run", index).integers(2**31)))
+        with one_thread():
+            ordering, evidence = order_and_edges(part, context, *self.recipe.stages(self.model))
+        edges = tuple((int(i), int(j)) for i, j in np.argwhere(evidence.chosen))
+        return Replicate(tuple(int(i) for i in ordering.order), edges)
+
+    def key(self, index: int) -> str:
+        """A name that no replicate of another table, recipe, seed or version shares."""
+        rules = self.context.rules(self.table.n_variables)
+        told = (diffan.__version__, repr(self.recipe), self.context.seed, self.context.device, self.scheme)
+        digest = hashlib.sha256(repr((*told, self.model is not None, index)).encode())
+        digest.update(self.table.fingerprint().encode())
+        for name in ("must_precede", "required", "forbidden", "ancestors", "not_ancestors"):
+            digest.update(getattr(rules, name).tobytes())
+        return digest.hexdigest()[:32]
+
+
+def measure(
+    job: Job, settings: ConfidenceSettings, context: Context, *, run_tasks: RunTasks | None = None
+) -> Confidence:
+    """Run the replicates that are not there yet, show how far it is, and count them all."""
+    _refuse_unfit(job, settings)
+    store = _Store(job, settings.folder)
+    wanted = range(settings.replicates)
+    found = {index: replicate for index in wanted if (replicate := store.read(index)) is not None}
+    missing = [index for index in wanted if index not in found]
+    with context.progress.task("confidence", total=settings.replicates) as task:
+        task.advance(len(found))
+        run = run_tasks or run_on_processes
+        for place, outcome in run(partial(_run, job), missing, workers=settings.workers):
+            if isinstance(outcome, Exception):
+                raise outcome
+            found[missing[place]] = outcome
+            store.write(missing[place], outcome)
+            task.advance()
+    rules = context.rules(job.table.n_variables)
+    return count(
+        [found[index] for index in wanted],
+        job.table.names,
+        rules,
+        scheme=settings.scheme,
+        expected_false=settings.expected_false,
+    )
+
+
+def drawn_rows(n: int, seed: int, scheme: Scheme, index: int) -> npt.NDArray[np.intp]:
+    """The rows of a replicate: halves come in pairs 2k, 2k + 1 that share no row; a bootstrap repeats rows."""
+    if scheme == "bootstrap":
+        return np.sort(_stream(seed, "bootstrap", index).integers(n, size=n))
+    shuffled = _stream(seed, "halves", index // 2).permutation(n)
+    half = n // 2
+    return np.sort(shuffled[:half] if index % 2 == 0 else shuffled[half : 2 * half])
+
+
+def run_on_processes(
+    function: Callable[[Any], Any], tasks: Iterable[Any], *, workers: int = 0
+) -> Iterator[tuple[int, Any]]:
+    """(index, result) of every task, here or on spawned processes of one thread each."""
+    if workers == 0:
+        yield from ((index, function(task)) for index, task in enumerate(tasks))
+        return
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from multiprocessing import get_context
+
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    with pool:
+        running = {pool.submit(function, task): index for index, task in enumerate(tasks)}
+        try:
+            for future in as_completed(running):
+                yield running[future], future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+class _Store:
+    """Finished replicates as small JSON files; one that cannot be read is run again."""
+
+    def __init__(self, job: Job, folder: str | os.PathLike[str] | None) -> None:
+        self._job, self._folder = job, None if folder is None else Path(folder)
+
+    def read(self, index: int) -> Replicate | None:
+        if self._folder is None:
+            return None
+        try:
+            content = json.loads(self._file(index).read_text(encoding="utf-8"))
+            order = tuple(int(i) for i in content["order"])
+            edges = tuple((int(i), int(j)) for i, j in content["edges"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        d = self._job.table.n_variables
+        place = {node: k for k, node in enumerate(order)}
+        fits = sorted(order) == list(range(d)) and all(
+            i in place and j in place and place[i] < place[j] for i, j in edges
+        )
+        return Replicate(order, edges) if fits else None
+
+    def write(self, index: int, replicate: Replicate) -> None:
+        if self._folder is not None:
+            content = {"order": replicate.order, "edges": replicate.edges}
+            write_text(self._file(index), json.dumps(content) + "\n")
+
+    def _file(self, index: int) -> Path:
+        assert self._folder is not None
+        return self._folder / f"{self._job.key(index)}.json"
+
+
+def _run(job: Job, index: int) -> Replicate:
+    return job.run(index)
+
+
+def _refuse_unfit(job: Job, settings: ConfidenceSettings) -> None:
+    if settings.scheme == "subsample" and job.table.n_samples < 2 * MIN_ROWS:
+        raise InputError(
+            f"Confidence from halves of the rows needs {2 * MIN_ROWS} rows or more. "
+            f"Got {job.table.n_samples}; collect more rows."
+        )
+    kernel = job.recipe.refine == "kernel" or job.recipe.edges == "likelihood"
+    if settings.scheme == "bootstrap" and kernel:
+        raise InputError(
+            "A bootstrap repeats rows, and a leave-one-out fit sees a repeated row's twin; take scheme='subsample', or "
+            "edges='additive' with refine='additive' or False."
+        )
+
+
+def _stream(seed: int, use: str, index: int) -> np.random.Generator:
+    return np.random.default_rng([int(seed), zlib.crc32(f"confidence {use}".encode()), index])
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
