@@ -14,8 +14,12 @@ SOURCE = Path(diffan.__file__).parent
 # From the ground up; a module may import from its own layer's package and from lower layers only.
 LAYERS = [
     {"errors", "progress", "versions", "threads"},
-    {"options", "context", "dag", "files", "evidence", "settings"},
+    {"options", "context", "dag", "files", "evidence", "settings", "parquet"},
+    {"rows"},
+    {"table_checks", "shuffling", "moments"},
     {"table", "ordering.result"},
+    {"mapped"},
+    {"streaming"},
     {"discovery", "additive", "simulate", "metrics", "datasets"},
     {"exports", "algorithm"},
     {"score"},

@@ -18,7 +18,8 @@ from diffan.options import apply, as_record
 from diffan.ordering.result import Ordering
 from diffan.progress import Progress, RichProgress, Silent
 from diffan.pruning import PruneSettings
-from diffan.table import Missing, Table, Transform
+from diffan.table import Missing, Table
+from diffan.table_checks import Transform
 from diffan.threads import modest_threads
 
 PRESETS = ("default", "paper")
