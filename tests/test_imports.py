@@ -13,9 +13,9 @@ SOURCE = Path(diffan.__file__).parent
 
 # From the ground up; a module may import from its own layer's package and from lower layers only.
 LAYERS = [
-    {"errors", "progress", "versions", "threads"},
+    {"errors", "progress", "versions", "threads", "keeping"},
     {"options", "context", "dag", "files", "evidence", "settings", "parquet"},
-    {"rows"},
+    {"rows", "checkpoint"},
     {"table_checks", "shuffling", "moments"},
     {"table", "ordering.result"},
     {"mapped"},

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from diffan.errors import InputError
+from diffan.keeping import Forgetful, Keeper
 from diffan.progress import Progress, Silent
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ class Context:
     seed: int = 0
     device: str = "auto"
     progress: Progress = field(default_factory=Silent)
+    keeper: Keeper = field(default_factory=Forgetful)  # where stages leave their progress
 
     def __post_init__(self) -> None:
         if isinstance(self.seed, bool) or not isinstance(self.seed, (int, np.integer)) or self.seed < 0:

@@ -19,6 +19,7 @@ from diffan.ordering.masking import masking_finder
 from diffan.ordering.points import OrderingPoints
 from diffan.ordering.result import Ordering
 from diffan.score.model import ScoreModel
+from diffan.score.team import present_team
 from diffan.score.training import train
 from diffan.settings import DiffanSettings
 from diffan.table import Table
@@ -36,7 +37,15 @@ def find_order(table: Table, settings: DiffanSettings, context: Context) -> Orde
     device = context.torch_device()
     values = table.values if table.standardized else table.values / table.scale
     started = time.perf_counter()
-    model, losses = train(values, settings.score, context.rng("score"), device, context.progress)
+    model, losses = train(
+        values,
+        settings.score,
+        context.rng("score"),
+        device,
+        context.progress,
+        place=context.keeper.stage("train"),
+        team=present_team(),
+    )
     trained = time.perf_counter()
     report = FillReport()
     scale = None if table.standardized else table.scale
@@ -100,7 +109,7 @@ def _retrainer(values: Array, model: ScoreModel, settings: DiffanSettings, conte
             kept = [before.index(column) for column in wanted]
             # The same stream each time: the rows held out stay held out, so that none is ever trained on.
             rng = context.rng("greedy")
-            fitted, _ = train(values[:, list(wanted)], brief, rng, device, warm_start=start.restricted(kept))
+            fitted, _ = train(values, brief, rng, device, columns=wanted, warm_start=start.restricted(kept))
             latest.clear()
             latest[wanted] = fitted
         return _field(latest[wanted], settings)

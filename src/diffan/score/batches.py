@@ -92,7 +92,7 @@ class ResidentRows:
 
     def __init__(self, data: Tensor) -> None:
         self.data = data  # [n, d]
-        self.n_rows, self.n_variables = data.shape
+        self.n_rows, self.n_variables = int(data.shape[0]), int(data.shape[1])
         self.device = data.device
 
     def split(self, settings: ScoreSettings, rng: np.random.Generator) -> Split:
@@ -120,7 +120,7 @@ class MappedRows:
         self.values, self.device = values, device
         self.columns = None if columns == list(range(values.shape[1])) else columns
         self.n_rows, self.n_variables = len(values), len(columns)
-        self.piece = max(1, min(PIECE_BYTES // (4 * values.shape[1]), self.n_rows // 16))
+        self.piece: int = max(1, min(PIECE_BYTES // (4 * values.shape[1]), self.n_rows // 16))
 
     def split(self, settings: ScoreSettings, rng: np.random.Generator) -> Split:
         """The same rows held out whatever the seed: their order is random already."""
@@ -140,7 +140,7 @@ class MappedRows:
         return np.tile(np.arange(self.n_rows // self.piece, dtype=np.int64), (members, 1))
 
     def count(self, train: Ints) -> int:
-        return int(train.shape[1]) * self.piece
+        return int(train.shape[1] * self.piece)
 
     def take(self, rows: Ints) -> Tensor:
         found = np.asarray(self.values[rows.reshape(-1)], dtype=np.float32)
@@ -157,13 +157,12 @@ class _Passes:
     def __init__(self, numbers: Tensor, batch: int, seed: int) -> None:
         self._numbers, self._batch = numbers, batch  # [M, count]
         self._shuffler = torch.Generator(numbers.device).manual_seed(seed)
-        self._before = self._shuffler.get_state()
+        self._before, self._begun = self._shuffler.get_state(), False  # before the present pass, if any
         self._shuffled, self._used = numbers, int(numbers.shape[1])
 
     def next(self) -> Tensor:
-        members, count = self._numbers.shape
-        if self._used + self._batch > count:
-            self._before = self._shuffler.get_state()
+        if self._used + self._batch > self._numbers.shape[1]:
+            self._before, self._begun = self._shuffler.get_state(), True
             self._shuffle()
             self._used = 0
         chosen = self._shuffled[:, self._used : self._used + self._batch]
@@ -179,15 +178,14 @@ class _Passes:
         self._shuffled = self._numbers.gather(1, torch.stack(orders))
 
     def state(self) -> dict[str, Tensor]:
-        return {"pass": self._before.clone(), "used": torch.tensor(self._used)}
+        return {"pass": self._before.clone(), "place": torch.tensor([self._used, self._begun])}
 
     def restore(self, state: dict[str, Tensor]) -> None:
         self._before = state["pass"].clone()
         self._shuffler.set_state(self._before)
-        used = int(state["used"])
-        if used < self._numbers.shape[1]:
+        self._used, self._begun = int(state["place"][0]), bool(state["place"][1])
+        if self._begun:
             self._shuffle()
-        self._used = used
 
 
 class _ResidentBatches:
