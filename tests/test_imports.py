@@ -13,7 +13,8 @@ SOURCE = Path(diffan.__file__).parent
 
 # From the ground up; a module may import from its own layer's package and from lower layers only.
 LAYERS = [
-    {"errors", "progress", "versions", "threads", "keeping"},
+    {"errors", "progress", "versions", "keeping"},
+    {"threads"},
     {"options", "context", "dag", "files", "evidence", "settings", "parquet"},
     {"rows", "checkpoint"},
     {"table_checks", "shuffling", "moments"},
@@ -26,7 +27,7 @@ LAYERS = [
     {"ordering", "likelihood", "pruning"},
     {"report"},
     {"runfolder"},
-    {"baselines", "finish"},
+    {"baselines", "finish", "resume"},
     {"methods"},
     {"estimators"},
     {"cli"},

@@ -51,6 +51,11 @@ def discover(
     device: Device = "auto",
     missing: Literal["error", "drop"] = "error",
     transform: Literal["none", "log", "rank"] = "none",
+    columns: Annotated[list[str] | None, Parameter(negative="", consume_multiple=True)] = None,
+    rows: int | None = None,
+    cache: Path | None = None,
+    checkpoint: Path | None = None,
+    checkpoint_every: float = 30.0,
     option: Annotated[list[str] | None, Parameter(name=["--option"], negative="")] = None,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -64,7 +69,7 @@ def discover(
     Parameters
     ----------
     data
-        A .csv, .tsv, .txt or .parquet file: one column per variable, a header line of names, numbers only.
+        A .csv, .tsv, .txt, .parquet or .npy file, or a folder of Parquet files: one column per variable, numbers only.
     method
         How the causal order is found.
     variant
@@ -81,6 +86,16 @@ def discover(
         "drop" leaves out rows with missing cells instead of refusing the file.
     transform
         "log" or "rank" (normal scores) of every column first, for heavy tails.
+    columns
+        Names of the columns to use; all when not given.
+    rows
+        Use a random sample of this many rows, drawn by the seed.
+    cache
+        Folder that keeps a large table in converted form for the next run.
+    checkpoint
+        Folder to leave progress in; the same command, started again after an interruption, goes on from there.
+    checkpoint_every
+        Seconds of training between two savings of progress.
     option
         Any further setting as name=value; may be repeated.
     """
@@ -99,6 +114,11 @@ def discover(
         missing=missing,
         transform=transform,
         progress=_progress(quiet or as_json),
+        columns=columns,
+        rows=rows,
+        cache=cache,
+        checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
         **settings,
     )
     result.save(output)

@@ -45,11 +45,18 @@ def stages(
         # imported here: a run without refinement does not need torch
         from diffan.likelihood.additive import refine_additively
         from diffan.likelihood.refine import refine as refine_by_kernel
+        from diffan.likelihood.snapshot import freeze, thaw
 
-        if refine == "additive":
-            found = refine_additively(ordering.order, table, context=context)
+        place = context.keeper.stage("refine")
+        saved = place.load()
+        if saved is not None:
+            found = thaw(saved, table, settings, context)
         else:
-            found = refine_by_kernel(ordering.order, table, settings=settings, context=context)
+            if refine == "additive":
+                found = refine_additively(ordering.order, table, context=context)
+            else:
+                found = refine_by_kernel(ordering.order, table, settings=settings, context=context)
+            place.save(*freeze(found))
         mended[:] = [found]
         # A method's candidates were chosen along its own order; after a move they say nothing.
         candidates = ordering.candidates if found.order == ordering.order else None

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from diffan.additive.splines import Array, ColumnBasis, column_basis
 from diffan.errors import InputError
+from diffan.rows import release
 
 SAMPLE_ROWS = 5000  # rows that place the knots; the Gram matrix itself uses every row
 CHUNK_BYTES = 2**27
@@ -103,8 +104,10 @@ class _Rows:
 
     def sample(self) -> Array:
         """Evenly spaced rows, enough to place the knots; rows of weight 0 do not count."""
-        used = np.arange(self.n) if self.weights is None else np.flatnonzero(self.weights)
-        picked = used[np.linspace(0, len(used) - 1, min(len(used), SAMPLE_ROWS)).astype(np.intp)]
+        used = None if self.weights is None else np.flatnonzero(self.weights)
+        count = self.n if used is None else len(used)
+        picked = np.linspace(0, count - 1, min(count, SAMPLE_ROWS)).astype(np.intp)
+        picked = picked if used is None else used[picked]
         starts = np.cumsum([0, *(len(part) for part in self.parts)])
         cuts = np.searchsorted(picked, starts)
         found = [
@@ -120,6 +123,7 @@ class _Rows:
                 chunk = part[first : first + self.chunk_rows]
                 yield chunk, None if self.weights is None else self.weights[row : row + len(chunk)]
                 row += len(chunk)
+                release(part)
 
 
 def _accumulate(rows: _Rows, bases: Sequence[ColumnBasis]) -> tuple[Array, Array]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ FloatArray = npt.NDArray[np.float64]
 Parents = frozenset[int]
 NOBODY: Parents = frozenset()
 MIN_ROWS = 10
+MANY_ROWS = 1_000_000
 
 
 class Kernel(NamedTuple):
@@ -72,10 +73,8 @@ class Objective:
             raise InputError(f"The likelihood needs at least {MIN_ROWS} rows. Got {n} instead.")
         self.n_nodes, self.n_shadows, self.settings = d, n_shadows, settings
         self.plan: Plan = plan_for(min(n, max_rows or n), d + n_shadows, device, settings)
-        kept = rng.permutation(n)[
-            : self.plan.rows
-        ]  # the first rows serve as landmarks, so they must be any rows
-        self.kept_rows = kept
+        self.drawn_from = rng.bit_generator.state  # what gives the same rows again
+        self.kept_rows = kept = _drawn_rows(n, self.plan.rows, rng)
         shadows = [rng.permutation(values[kept, k % d]) for k in range(n_shadows)]
         columns = np.column_stack([values[kept], *shadows])
         self._points = torch.tensor(columns, dtype=torch.float32, device=device)  # [n, d + shadows]
@@ -113,6 +112,47 @@ class Objective:
     def knows(self, query: Query) -> bool:
         fit = self._fit_of(query)
         return (not query.slopes or fit in self._slopes) and (not query.parents or fit in self._entropies)
+
+    # ---- everything computed so far ------------------------------------------------------------
+
+    def memory(self) -> dict[str, npt.NDArray[Any]]:
+        """As arrays, for `remember`."""
+        fits = list(dict.fromkeys([*self._entropies, *self._slopes]))
+        members = np.zeros((len(fits), self.n_nodes + self.n_shadows), dtype=np.bool_)
+        for row, fit in zip(members, fits, strict=True):
+            row[list(fit.parents)] = True
+        unknown = (np.nan, np.nan)
+        steep = [k for k, fit in enumerate(fits) if fit in self._slopes]
+        return {
+            "nodes": np.array([fit.node for fit in fits], dtype=np.int64),
+            "fit_kernels": np.array([fit.kernel for fit in fits], dtype=np.float64).reshape(-1, 2),
+            "members": members,
+            "solved": np.array([fit in self._entropies for fit in fits], dtype=np.bool_),
+            "entropies": np.array([self._entropies.get(fit, unknown) for fit in fits], float).reshape(-1, 2),
+            "steep": np.array(steep, dtype=np.int64),
+            "slopes": np.array([self._slopes[fits[k]] for k in steep], float).reshape(-1, self.n_nodes),
+            "kernels": np.array(self.kernels, dtype=np.float64),
+            "gaussian": np.array([self.gaussian]),
+            "n_fits": np.array([self.n_fits]),
+        }
+
+    def remember(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Take over what another objective on the same rows has computed."""
+        fits = [
+            _Fit(int(node), Kernel(*kernel.tolist()), frozenset(np.flatnonzero(row).tolist()))
+            for node, kernel, row in zip(
+                arrays["nodes"], arrays["fit_kernels"], arrays["members"], strict=True
+            )
+        ]
+        for fit, solved, (gauss, spacing) in zip(
+            fits, arrays["solved"], arrays["entropies"].tolist(), strict=True
+        ):
+            if solved:
+                self._entropies[fit] = (gauss, spacing)
+        for k, slopes in zip(arrays["steep"].tolist(), arrays["slopes"], strict=True):
+            self._slopes[fits[k]] = slopes
+        self.kernels = [Kernel(*kernel) for kernel in arrays["kernels"].tolist()]
+        self.gaussian, self.n_fits = bool(arrays["gaussian"][0]), int(arrays["n_fits"][0])
 
     # ---- computing ----------------------------------------------------------------------------
 
@@ -208,6 +248,13 @@ class Objective:
         for fit, gauss, spacing in zip(fits, *both.tolist(), strict=True):
             self._entropies[fit] = (gauss, spacing)
         self.n_fits += len(fits)
+
+
+def _drawn_rows(n: int, count: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Random rows in random order: the first serve as landmarks, so they must be any rows."""
+    if n > MANY_ROWS:  # a permutation of all would not be small
+        return rng.choice(n, count, replace=False)
+    return rng.permutation(n)[:count]
 
 
 def _middle(settings: LikelihoodSettings) -> Kernel:
