@@ -11,8 +11,7 @@ FloatArray = npt.NDArray[np.float64]
 class Moments:
     """Chan's way of joining chunks, with deviations in place of squares, so that nothing overflows or cancels.
 
-    Each chunk is centred on its own mean before anything is squared, and squares are only ever taken of numbers
-    divided by the largest in the chunk.
+    Each chunk is brought to [0, 1] before anything is squared; halves are taken where a difference could overflow.
     """
 
     def __init__(self, n_columns: int) -> None:
@@ -28,12 +27,10 @@ class Moments:
             return
         low, high = chunk.min(axis=0), chunk.max(axis=0)
         self.low, self.high = np.minimum(self.low, low), np.maximum(self.high, high)
-        largest = np.maximum(np.abs(low), np.abs(high))
-        largest = np.where(largest > 0, largest, 1.0)
-        unit = chunk / largest
+        span = high * 0.5 - low * 0.5
+        unit = (chunk * 0.5 - low * 0.5) / np.where(span > 0, span, 1.0)
         center = unit.mean(axis=0)
-        spread = (unit - center).std(axis=0) * largest
-        self._join(len(chunk), center * largest, spread)
+        self._join(len(chunk), (low * 0.5 + center * span) * 2, (unit - center).std(axis=0) * span * 2)
 
     def _join(self, count: int, center: FloatArray, spread: FloatArray) -> None:
         total = self.count + count

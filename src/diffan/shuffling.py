@@ -11,7 +11,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -58,6 +58,18 @@ def scratch_file(folder: str | None = None) -> IO[bytes]:
         where = folder or tempfile.gettempdir()
         raise InputError(
             f"Cannot write to {where!r}: {error.strerror}; choose another folder with cache=, or set TMPDIR."
+        ) from None
+
+
+@contextmanager
+def storing() -> Iterator[None]:
+    """Within the block a disk that is full or fails ends in a sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"Cannot store the table: {error.strerror or error}; make room, or choose another folder with cache= or "
+            "TMPDIR."
         ) from None
 
 

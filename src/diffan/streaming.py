@@ -23,7 +23,7 @@ from diffan.files import text_frames, write_text, writing
 from diffan.mapped import MappedTable, canonical_order
 from diffan.moments import Moments
 from diffan.rows import CHUNK_CELLS, ArrayRows, RowSource, open_rows
-from diffan.shuffling import MapWriter, digest_of_map, mapped, scratch_file, shuffled_blocks
+from diffan.shuffling import MapWriter, digest_of_map, mapped, scratch_file, shuffled_blocks, storing
 from diffan.table import Missing, Table, checked_names, numeric_values
 from diffan.table_checks import (
     Transform,
@@ -112,19 +112,18 @@ def _source(data: Any, forced: bool) -> RowSource | None:
 
 def _text_rows(path: str | os.PathLike[str]) -> RowSource:
     """A table of text parsed once into a nameless file of doubles, since parsing is what takes the time."""
-    stream = scratch_file()
     names: tuple[str, ...] = ()
     n_rows = 0
-    for frame, _ in text_frames(path, CHUNK_CELLS):
-        names = checked_names(frame)
-        try:
-            stream.write(numeric_values(frame, names).data)
-        except OSError as error:
-            raise InputError(f"Cannot store the table: {error.strerror}; make room or set TMPDIR.") from None
-        n_rows += len(frame)
-    stream.flush()
-    check_shape(n_rows, len(names))
-    return ArrayRows(np.memmap(stream, dtype=np.float64, mode="r", shape=(n_rows, len(names))), names)
+    with scratch_file() as stream:
+        for frame, _ in text_frames(path, CHUNK_CELLS):
+            names = checked_names(frame)
+            with storing():
+                stream.write(numeric_values(frame, names).data)
+            n_rows += len(frame)
+        with storing():
+            stream.flush()
+        check_shape(n_rows, len(names))
+        return ArrayRows(np.memmap(stream, dtype=np.float64, mode="r", shape=(n_rows, len(names))), names)
 
 
 @dataclass(eq=False)
@@ -229,17 +228,12 @@ def _converted(view: _Rows, entry: _CacheEntry | None) -> MappedTable:
     if dropped:
         total = moments.count + dropped
         notes.append(f"{dropped} of {total} rows had missing or infinite cells and were dropped.")
-    try:
+    with storing():
         if entry is None:
-            stream = scratch_file()
-            table, _ = _write(view, moments, stream, None, notes)
-            return table
+            with scratch_file() as stream:
+                return _write(view, moments, stream, None, notes)[0]
         with writing(entry.array) as temporary, temporary.open("w+b") as stream:
             table, digest = _write(view, moments, stream, str(entry.array.parent), notes)
-    except OSError as error:
-        raise InputError(
-            f"Cannot store the table: {error.strerror or error}; make room, or choose another folder with cache= or TMPDIR."
-        ) from None
     record = {
         "where": list(table.where),
         "center": moments.center.tolist(),
@@ -272,7 +266,8 @@ def _write(
     stored = mapped(stream)
     places = order or list(range(d))
     names = tuple(view.names[j] for j in places)
-    correlation = products / moments.count
+    size = np.sqrt(np.maximum(np.diag(products), np.finfo(float).tiny))
+    correlation = products / size / size[:, None]
     check_collinear(correlation, moments.count, names)
     head = np.asarray(stored[:NOTICE_ROWS])
     notes = notes + noticed(head, moments.count, correlation, largest, names, view.transform)
