@@ -114,7 +114,7 @@ class StageFiles:
 
         numbers = {slot: content["number"] for slot, content in self._records().items()}
         slot = min(SLOTS, key=lambda one: numbers.get(one, -1))
-        payload = save({name: np.ascontiguousarray(value) for name, value in arrays.items()})
+        payload = save({name: np.asarray(value, order="C") for name, value in arrays.items()})
         content = {
             "format": FORMAT,
             "schema": SCHEMA,

@@ -28,7 +28,6 @@ FloatArray = npt.NDArray[np.float64]
 Parents = frozenset[int]
 NOBODY: Parents = frozenset()
 MIN_ROWS = 10
-MANY_ROWS = 1_000_000
 
 
 class Kernel(NamedTuple):
@@ -74,7 +73,7 @@ class Objective:
         self.n_nodes, self.n_shadows, self.settings = d, n_shadows, settings
         self.plan: Plan = plan_for(min(n, max_rows or n), d + n_shadows, device, settings)
         self.drawn_from = rng.bit_generator.state  # what gives the same rows again
-        self.kept_rows = kept = _drawn_rows(n, self.plan.rows, rng)
+        self.kept_rows = kept = _drawn_rows(values, self.plan.rows, rng)
         shadows = [rng.permutation(values[kept, k % d]) for k in range(n_shadows)]
         columns = np.column_stack([values[kept], *shadows])
         self._points = torch.tensor(columns, dtype=torch.float32, device=device)  # [n, d + shadows]
@@ -250,11 +249,13 @@ class Objective:
         self.n_fits += len(fits)
 
 
-def _drawn_rows(n: int, count: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+def _drawn_rows(values: FloatArray, count: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
     """Random rows in random order: the first serve as landmarks, so they must be any rows."""
-    if n > MANY_ROWS:  # a permutation of all would not be small
-        return rng.choice(n, count, replace=False)
-    return rng.permutation(n)[:count]
+    if isinstance(
+        values, np.memmap
+    ):  # rows on disk lie in random order: the first are a sample, and quick to read
+        return rng.permutation(count)
+    return rng.permutation(len(values))[:count]
 
 
 def _middle(settings: LikelihoodSettings) -> Kernel:

@@ -20,7 +20,6 @@ from diffan.settings import ScoreSettings
 
 Ints = npt.NDArray[np.int64]
 PIECE_BYTES = 2**16  # read from disk in one go
-RELEASE_BYTES = 2**28  # read from disk before the pages are given back
 DEVICE_SHARE = 0.3  # of a GPU's free memory that rows may take
 
 
@@ -144,6 +143,7 @@ class MappedRows:
 
     def take(self, rows: Ints) -> Tensor:
         found = np.asarray(self.values[rows.reshape(-1)], dtype=np.float32)
+        release(self.values)
         found = found if self.columns is None else found[:, self.columns]
         return torch.tensor(found.reshape(*rows.shape, -1), device=self.device)
 
@@ -218,7 +218,6 @@ class _MappedBatches:
         self._passes = _Passes(torch.as_tensor(train), pieces, seed)
         shape = (len(train), pieces * rows.piece, rows.n_variables)
         self._buffer = torch.empty(shape, device=rows.device)  # where a captured step looks
-        self._read = 0
 
     def advance(self) -> None:
         values, length = self._rows.values, self._rows.piece
@@ -226,10 +225,7 @@ class _MappedBatches:
         found = np.concatenate([values[k * length : (k + 1) * length] for k in chosen.reshape(-1)])
         found = found if self._rows.columns is None else found[:, self._rows.columns]
         self._buffer.copy_(torch.from_numpy(found).view_as(self._buffer))
-        self._read += found.nbytes
-        if self._read > RELEASE_BYTES:
-            release(values)
-            self._read = 0
+        release(values)  # at once: around each page that is read the system maps many more
 
     def clean(self) -> Tensor:
         return self._buffer
