@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -217,6 +218,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 a computation failed, 2 bad input, 130 interrupted."""
     try:
         app(arguments, exit_on_error=False, print_error=False)
+        sys.stdout.flush()
     except CycloptsError as error:
         _fail(str(error) or "the command could not be understood; see diffan --help", 2)
     except InputError as error:
@@ -224,10 +226,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except DiffanError as error:
         _fail(str(error), 1)
     except KeyboardInterrupt:
-        _fail("interrupted; nothing was written", 130)
+        kept = "--checkpoint" in (sys.argv if arguments is None else arguments)
+        _fail("interrupted; " + ("the checkpoint has the progress" if kept else "nothing was written"), 130)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:
+        if error.errno is not None and error.filename is None:  # what is left to fail is standard output
+            _without_output()
+            _fail(f"cannot write to standard output: {error.strerror}", 1)
+        raise
+
+
+def _without_output() -> None:
+    """Point standard output to nowhere, so that what it still holds does not fail again at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _scores(truth: Path, run: Path) -> dict[str, Any]:

@@ -168,7 +168,7 @@ class Objective:
             if landmarks is None or fit in steep:
                 solved.append(fit)
         for batch in self._batches(solved):
-            self._solve(batch, [fit in steep for fit in batch])
+            self._solve_in_parts(batch, [fit in steep for fit in batch])
 
     def residuals(self, parent_sets: Sequence[Parents]) -> Tensor:
         """The residuals of every node given its set, [d, n]; fitted anew at each call."""
@@ -228,6 +228,17 @@ class Objective:
             targets.new_tensor([fit.kernel.ridge for fit in fits])[:, None]
         )
         return kernels, inverse(shifted), targets
+
+    def _solve_in_parts(self, fits: Sequence[_Fit], want_slopes: Sequence[bool]) -> None:
+        """Solve a batch, in halves if the GPU's memory does not hold it."""
+        try:
+            self._solve(fits, want_slopes)
+        except torch.cuda.OutOfMemoryError:
+            if len(fits) == 1:
+                raise
+            half = len(fits) // 2
+            self._solve_in_parts(fits[:half], want_slopes[:half])
+            self._solve_in_parts(fits[half:], want_slopes[half:])
 
     def _solve(self, fits: Sequence[_Fit], want_slopes: Sequence[bool]) -> None:
         """Exact fits: residuals where this engine is the one that counts, slopes where they are wanted."""
