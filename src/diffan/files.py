@@ -48,9 +48,8 @@ def text_frames(
             start = pd.read_csv(file, nrows=chunk_rows, **options)
             if any(_decimal_commas(start[column]) for column in start):
                 options["decimal"] = ","
-        pieces: Any = pd.read_csv(file, chunksize=chunk_rows, **options)
         checked = False
-        for frame in [pieces] if chunk_rows is None else pieces:
+        for frame in _frames(file, chunk_rows, options):
             if not checked:  # a whole look at the file, so at most one
                 checked = _refuse_ragged(frame, file, separator, len(header))
             yield _without_index(frame, header)
@@ -63,6 +62,16 @@ def text_frames(
     except Exception as error:  # whatever the parser makes of damaged bytes
         reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
         raise InputError(f"{file.name!r} could not be read as a table of text: {reason}.") from None
+
+
+def _frames(file: Path, chunk_rows: int | None, options: dict[str, Any]) -> Iterator[pd.DataFrame]:
+    import pandas as pd
+
+    if chunk_rows is None:
+        yield pd.read_csv(file, **options)
+        return
+    with pd.read_csv(file, chunksize=chunk_rows, **options) as pieces:
+        yield from pieces
 
 
 def _text_file(path: str | os.PathLike[str]) -> Path:

@@ -68,16 +68,26 @@ class ArrayRows:
 def open_rows(path: str | os.PathLike[str]) -> RowSource | None:
     """The rows of a .npy file, a Parquet file or a folder of those; None for other files."""
     file = Path(path)
-    if file.is_dir():
-        return ParquetRows(parquet_files(file))
-    if not file.exists():
-        raise InputError(f"No file at {str(file)!r}; check the path.")
-    if not file.is_file():
-        raise InputError(f"{str(file)!r} is neither a file nor a folder; name a table file.")
+    try:
+        if file.is_dir():
+            return ParquetRows(parquet_files(file))
+        if not file.exists():
+            raise InputError(f"No file at {_shortened(file)}; check the path.")
+        if not file.is_file():
+            raise InputError(f"{_shortened(file)} is neither a file nor a folder; name a table file.")
+    except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"Cannot read {_shortened(file)}; check the path.") from None
     ending = file.suffix.lower()
     if ending in PARQUET_ENDINGS:
         return ParquetRows([file])
     return ArrayRows(_mapped_npy(file)) if ending == ".npy" else None
+
+
+def _shortened(file: Path) -> str:
+    name = str(file)
+    return repr(name if len(name) <= 300 else f"{name[:150]}...{name[-100:]}")
 
 
 def _mapped_npy(file: Path) -> npt.NDArray[Any]:

@@ -73,7 +73,7 @@ def load(folder: str | os.PathLike[str]) -> Discovery:
     try:
         if file.stat().st_size > LARGEST_FILE:
             raise ValueError(f"it has over {LARGEST_FILE:,} bytes")
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = json.loads(file.read_text(encoding="utf-8"), parse_float=_finite, parse_constant=_finite)
     except (ValueError, RecursionError, OSError) as error:
         raise InputError(
             f"{str(file)!r} is damaged and cannot be read ({error}); save the run again."
@@ -277,6 +277,13 @@ def _one_line(name: str) -> str:
     """The name itself, or its JSON form where a plain line could be misread."""
     plain = name == name.strip() and name.isprintable() and name and not name.startswith('"')
     return name if plain else json.dumps(name)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:20]} is not a number that a run holds")
+    return value
 
 
 def _numbers(values: npt.NDArray[np.float64]) -> list[float | None]:

@@ -17,6 +17,7 @@ from diffan.errors import InputError
 from diffan.rows import release
 
 SAMPLE_ROWS = 5000  # rows that place the knots; the Gram matrix itself uses every row
+SAMPLE_AT_ONCE = 100  # scattered rows of a memory map: the system maps up to 2 MiB around each
 CHUNK_BYTES = 2**27
 FLAT = 1e-9  # share of a function's variance below which it adds nothing to the column's others
 
@@ -110,11 +111,12 @@ class _Rows:
         picked = picked if used is None else used[picked]
         starts = np.cumsum([0, *(len(part) for part in self.parts)])
         cuts = np.searchsorted(picked, starts)
-        found = [
-            part[picked[a:b] - start]
-            for part, start, a, b in zip(self.parts, starts[:-1], cuts[:-1], cuts[1:], strict=True)
-        ]
-        return np.concatenate(found).astype(np.float64)
+        found = []
+        for part, start, first, last in zip(self.parts, starts[:-1], cuts[:-1], cuts[1:], strict=True):
+            for a in range(first, last, SAMPLE_AT_ONCE):
+                found.append(np.array(part[picked[a : min(a + SAMPLE_AT_ONCE, last)] - start], np.float64))
+                release(part)
+        return np.concatenate(found)
 
     def chunks(self) -> Iterator[tuple[npt.NDArray[np.floating], Array | None]]:
         row = 0
