@@ -49,6 +49,8 @@ class ArrayRows:
                 "Complex data not supported" if array.dtype.kind == "c" else "Every column must hold numbers"
             )
             raise InputError(f"{what}. Got an array of {array.dtype} instead; convert it to numbers first.")
+        if array.size == 0:  # also one that claims countless rows of nothing
+            raise InputError(f"A table must hold numbers. Got an empty array of shape {array.shape} instead.")
         if array.shape[1] > MOST_COLUMNS:
             raise InputError(
                 f"A table may have at most {MOST_COLUMNS:,} columns. Got {array.shape[1]:,}; select some."
