@@ -11,6 +11,7 @@ import torch
 
 from diffan.errors import FitError, InputError
 from diffan.score import training
+from diffan.score.batches import ResidentRows
 from diffan.score.holdout import HeldOut, split_rows
 from diffan.score.model import ScoreModel
 from diffan.score.network import make_network
@@ -143,13 +144,12 @@ def test_batches_grow_with_the_table() -> None:
 def test_a_pass_of_small_batches_visits_every_row_once() -> None:
     network = make_network(2, SMALL, torch.Generator().manual_seed(0))
     model = ScoreModel.of(network, SMALL)
-    stepper = Stepper(
-        model, torch.zeros(100, 2), np.arange(100)[None], learning_rate=1e-3, batch_size=25, seeds=(0, 1)
-    )
+    batches = ResidentRows(torch.zeros(100, 2)).batches(np.arange(100)[None], 25, 1)
+    stepper = Stepper(model, batches, learning_rate=1e-3, noise_seed=0)
     seen = []
     for _ in range(4):
         stepper.step()
-        seen += stepper._rows.flatten().tolist()
+        seen += batches._rows.flatten().tolist()
     assert sorted(seen) == list(range(100))
     assert seen != list(range(100))
 

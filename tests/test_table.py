@@ -175,7 +175,8 @@ def test_a_file_that_is_not_what_its_name_says(tmp_path) -> None:
     (tmp_path / "t.xlsx").write_bytes(b"PK")
     assert "must end in one of" in refusal(tmp_path / "t.xlsx")
     assert "No file at" in refusal(tmp_path / "absent.csv")
-    assert "is a folder" in refusal(tmp_path)
+    (tmp_path / "empty").mkdir()
+    assert "is a folder without Parquet files" in refusal(tmp_path / "empty")
 
 
 def test_a_missing_header_is_noticed(tmp_path) -> None:

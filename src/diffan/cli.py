@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -64,6 +65,11 @@ def discover(
     device: Device = "auto",
     missing: Literal["error", "drop"] = "error",
     transform: Literal["none", "log", "rank"] = "none",
+    columns: Annotated[list[str] | None, Parameter(negative="", consume_multiple=True)] = None,
+    rows: int | None = None,
+    cache: Path | None = None,
+    checkpoint: Path | None = None,
+    checkpoint_every: float = 30.0,
     option: Annotated[list[str] | None, Parameter(name=["--option"], negative="")] = None,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -77,7 +83,7 @@ def discover(
     Parameters
     ----------
     data
-        A .csv, .tsv, .txt or .parquet file: one column per variable, a header line of names, numbers only.
+        A .csv, .tsv, .txt, .parquet or .npy file, or a folder of Parquet files: one column per variable, numbers only.
     method
         How the causal order is found.
     variant
@@ -119,6 +125,16 @@ def discover(
         "drop" leaves out rows with missing cells instead of refusing the file.
     transform
         "log" or "rank" (normal scores) of every column first, for heavy tails.
+    columns
+        Names of the columns to use; all when not given.
+    rows
+        Use a random sample of this many rows, drawn by the seed.
+    cache
+        Folder that keeps a large table in converted form for the next run.
+    checkpoint
+        Folder to leave progress in; the same command, started again after an interruption, goes on from there.
+    checkpoint_every
+        Seconds of training between two savings of progress.
     option
         Any further setting as name=value; may be repeated.
     """
@@ -149,6 +165,11 @@ def discover(
         missing=missing,
         transform=transform,
         progress=_progress(quiet or as_json),
+        columns=columns,
+        rows=rows,
+        cache=cache,
+        checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
         **settings,
     )
     result.save(output)
@@ -247,6 +268,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 a computation failed, 2 bad input, 130 interrupted."""
     try:
         app(arguments, exit_on_error=False, print_error=False)
+        sys.stdout.flush()
     except CycloptsError as error:
         _fail(str(error) or "the command could not be understood; see diffan --help", 2)
     except InputError as error:
@@ -254,10 +276,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except DiffanError as error:
         _fail(str(error), 1)
     except KeyboardInterrupt:
-        _fail("interrupted; no result was written", 130)
+        kept = "--checkpoint" in (sys.argv if arguments is None else arguments)
+        _fail("interrupted; " + ("the checkpoint has the progress" if kept else "no result was written"), 130)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:
+        if error.errno is not None and error.filename is None:  # what is left to fail is standard output
+            _without_output()
+            _fail(f"cannot write to standard output: {error.strerror}", 1)
+        raise
+
+
+def _without_output() -> None:
+    """Point standard output to nowhere, so that what it still holds does not fail again at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _scores(truth: Path, run: Path) -> dict[str, Any]:

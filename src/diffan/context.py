@@ -10,6 +10,7 @@ import numpy as np
 
 from diffan.constraints import Constraints
 from diffan.errors import InputError
+from diffan.keeping import Forgetful, Keeper
 from diffan.progress import Progress, Silent
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ class Context:
     device: str = "auto"
     progress: Progress = field(default_factory=Silent)
     constraints: Constraints | None = None  # over the columns of the table that the stages are given
+    keeper: Keeper = field(default_factory=Forgetful)  # where stages leave their progress
 
     def __post_init__(self) -> None:
         if isinstance(self.seed, bool) or not isinstance(self.seed, (int, np.integer)) or self.seed < 0:

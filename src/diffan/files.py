@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,52 +17,26 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TEXT_ENDINGS = (".csv", ".tsv", ".txt")
-PARQUET_ENDINGS = (".parquet", ".pq")
+LONGEST_HEADER = 2**24  # bytes of the first line
 _PARQUET_MAGIC = b"PAR1"
 _SEPARATORS = (",", ";", "\t", "|")
 
 
 def read_frame(path: str | os.PathLike[str]) -> tuple[pd.DataFrame, list[str]]:
-    """Read a table file by its ending; also what a reader should be told of it, in sentences."""
-    file = Path(path)
-    if not file.exists():
-        raise InputError(f"No file at {str(file)!r}; check the path.")
-    if file.is_dir():
-        raise InputError(f"{str(file)!r} is a folder; name the table file inside it.")
-    ending = file.suffix.lower()
-    if ending in PARQUET_ENDINGS:
-        return _read_parquet(file)
-    if ending in TEXT_ENDINGS:
-        return _read_text(file)
-    known = ", ".join(TEXT_ENDINGS + PARQUET_ENDINGS)
-    raise InputError(f"A table file must end in one of {known}. Got {file.name!r} instead.")
+    """Read a table of text whole; also what a reader should be told of it, in sentences."""
+    found = list(text_frames(path))
+    return found[0]
 
 
-def _read_parquet(file: Path) -> tuple[pd.DataFrame, list[str]]:
-    try:
-        import pyarrow
-        import pyarrow.parquet as parquet
-    except ImportError:
-        raise InputError(
-            "Reading Parquet needs the pyarrow package: pip install 'diffan[parquet]', or save the table as CSV."
-        ) from None
-    with file.open("rb") as stream:
-        if stream.read(4) != _PARQUET_MAGIC:
-            raise InputError(
-                f"{file.name!r} is not a Parquet file, whatever its name says; save it again or rename it."
-            )
-    try:
-        frame: pd.DataFrame = parquet.read_table(file).to_pandas()
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(f"{file.name!r} is a damaged Parquet file ({reason}); write it again.") from None
-    return frame, []
-
-
-def _read_text(file: Path) -> tuple[pd.DataFrame, list[str]]:
+def text_frames(
+    path: str | os.PathLike[str], chunk_cells: int | None = None
+) -> Iterator[tuple[pd.DataFrame, list[str]]]:
+    """A table of text in pieces of about `chunk_cells` (None: all at once), each with what should be told of it."""
     import pandas as pd
 
+    file = _text_file(path)
     separator, header = _look_at_header(file)
+    chunk_rows = None if chunk_cells is None else max(1, chunk_cells // len(header))
     options: dict[str, Any] = {
         "sep": separator,
         "encoding": "utf-8-sig",
@@ -69,26 +44,72 @@ def _read_text(file: Path) -> tuple[pd.DataFrame, list[str]]:
         "skipinitialspace": True,
     }
     try:
-        frame = pd.read_csv(file, **options)
-        if separator == ";" and any(_decimal_commas(frame[column]) for column in frame):
-            frame = pd.read_csv(file, decimal=",", **options)
+        if separator == ";":
+            start = pd.read_csv(file, nrows=chunk_rows, **options)
+            if any(_decimal_commas(start[column]) for column in start):
+                options["decimal"] = ","
+        checked = False
+        for frame in _frames(file, chunk_rows, options):
+            if not checked:  # a whole look at the file, so at most one
+                checked = _refuse_ragged(frame, file, separator, len(header))
+            yield _without_index(frame, header)
     except pd.errors.ParserError as error:
         raise InputError(
             f"{file.name!r} is ragged: {_ragged_line(file, separator, len(header)) or error}."
         ) from None
-    except (UnicodeDecodeError, csv.Error, ValueError) as error:
-        raise InputError(f"{file.name!r} could not be read as a table of text: {error}.") from None
-    if frame.isna().to_numpy().any() or not isinstance(frame.index, pd.RangeIndex):
-        ragged = _ragged_line(file, separator, len(header))
-        if ragged:
-            raise InputError(f"{file.name!r} is ragged: {ragged}.")
-    return _without_index(frame, header)
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:  # whatever the parser makes of damaged bytes
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        raise InputError(f"{file.name!r} could not be read as a table of text: {reason}.") from None
+
+
+def _frames(file: Path, chunk_rows: int | None, options: dict[str, Any]) -> Iterator[pd.DataFrame]:
+    import pandas as pd
+
+    if chunk_rows is None:
+        yield pd.read_csv(file, **options)
+        return
+    with pd.read_csv(file, chunksize=chunk_rows, **options) as pieces:
+        yield from pieces
+
+
+def _text_file(path: str | os.PathLike[str]) -> Path:
+    file = Path(path)
+    try:
+        if not file.exists():
+            raise InputError(f"No file at {str(file)!r}; check the path.")
+        if file.is_dir():
+            raise InputError(f"{str(file)!r} is a folder; name the table file inside it.")
+        if not file.is_file():
+            raise InputError(f"{str(file)!r} is neither a file nor a folder; name a table file.")
+    except (OSError, ValueError) as error:
+        raise InputError(f"Cannot read {str(file)!r}: {error}.") from None
+    if file.suffix.lower() not in TEXT_ENDINGS:
+        known = ", ".join((*TEXT_ENDINGS, ".parquet", ".pq", ".npy"))
+        raise InputError(f"A table file must end in one of {known}. Got {file.name!r} instead.")
+    return file
+
+
+def _refuse_ragged(frame: pd.DataFrame, file: Path, separator: str, width: int) -> bool:
+    """Whether the frame gave reason to count every line's fields; refused when they differ."""
+    import pandas as pd
+
+    if not frame.isna().to_numpy().any() and isinstance(frame.index, pd.RangeIndex):
+        return False
+    ragged = _ragged_line(file, separator, width)
+    if ragged:
+        raise InputError(f"{file.name!r} is ragged: {ragged}.")
+    return True
 
 
 def _look_at_header(file: Path) -> tuple[str, list[str]]:
     """The separator and the names of the first line, refused when this is no table of text."""
-    with file.open("rb") as stream:
-        start = stream.read(1 << 16)
+    try:
+        with file.open("rb") as stream:
+            start = stream.read(1 << 16)
+    except OSError as error:
+        raise InputError(f"Cannot read {str(file)!r}: {error.strerror}.") from None
     if not start.strip():
         raise InputError(f"{file.name!r} is empty; expected a header line and rows of numbers.")
     if start.startswith(_PARQUET_MAGIC):
@@ -99,18 +120,26 @@ def _look_at_header(file: Path) -> tuple[str, list[str]]:
         raise InputError(f"{file.name!r} holds binary data, not text; export the table as CSV or Parquet.")
     try:
         with file.open(encoding="utf-8-sig", newline="") as stream:
-            first_line = stream.readline()
+            first_line = stream.readline(LONGEST_HEADER)
+            if len(first_line) == LONGEST_HEADER:
+                raise InputError(
+                    f"The first line of {file.name!r} is endless; add a header line of column names."
+                )
             separator = "\t" if file.suffix.lower() == ".tsv" else max(_SEPARATORS, key=first_line.count)
             stream.seek(0)
             header = next(csv.reader(stream, delimiter=separator, skipinitialspace=True))
+        if not header:
+            raise InputError(
+                f"{file.name!r} begins with an empty line; expected a header line of column names."
+            )
     except UnicodeDecodeError:
         raise InputError(f"{file.name!r} is not UTF-8 text; save it again with UTF-8 encoding.") from None
-    except csv.Error as error:
+    except (csv.Error, OSError, StopIteration) as error:
         raise InputError(f"{file.name!r} could not be read as a table of text: {error}.") from None
-    repeated = sorted({name for name in header if header.count(name) > 1})
+    repeated = sorted(name for name, count in Counter(header).items() if count > 1)
     if repeated:
         raise InputError(
-            f"Column names must be unique. Repeated: {', '.join(map(repr, repeated))}; rename them."
+            f"Column names must be unique. Repeated: {', '.join(map(repr, repeated[:8]))}; rename them."
         )
     numbers = [name for name in header if _is_number(name)]
     if len(numbers) == len(header) and not _counts_up(header):
@@ -136,18 +165,23 @@ def _without_index(frame: pd.DataFrame, header: list[str]) -> tuple[pd.DataFrame
 
 def _ragged_line(file: Path, separator: str, width: int) -> str | None:
     """Where a row has another number of fields than the others, if anywhere."""
-    with file.open(encoding="utf-8-sig", newline="") as stream:
-        rows = csv.reader(stream, delimiter=separator, skipinitialspace=True)
-        next(rows)
-        expected: int | None = None
-        for row in rows:
-            if not row:
-                continue
-            if expected is None and len(row) == width + 1 and row[-1] != "":
-                expected = width + 1  # every row carries an unnamed index field
-            if len(row) != (expected or width):
-                return f"line {rows.line_num} has {len(row)} fields where {expected or width} were expected"
-            expected = expected or width
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as stream:
+            rows = csv.reader(stream, delimiter=separator, skipinitialspace=True)
+            next(rows)
+            expected: int | None = None
+            for row in rows:
+                if not row:
+                    continue
+                if expected is None and len(row) == width + 1 and row[-1] != "":
+                    expected = width + 1  # every row carries an unnamed index field
+                if len(row) != (expected or width):
+                    return (
+                        f"line {rows.line_num} has {len(row)} fields where {expected or width} were expected"
+                    )
+                expected = expected or width
+    except (csv.Error, ValueError, OSError) as error:
+        return str(error)
     return None
 
 

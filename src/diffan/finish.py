@@ -42,7 +42,9 @@ def resolve(refine: Refine, edges: Edges, method: str, preset: str, table: Table
 def is_wide(table: Table) -> bool:
     """Whether the search over all pairs would take too long, so that it is kept to screened neighbours."""
     wide = table.n_variables > MOST_VARIABLES
-    return wide and (table.values.size > MOST_CELLS or table.n_variables > 2 * MOST_VARIABLES)
+    return wide and (
+        table.n_samples * table.n_variables > MOST_CELLS or table.n_variables > 2 * MOST_VARIABLES
+    )
 
 
 def stages(
@@ -56,21 +58,30 @@ def stages(
         from diffan.likelihood.additive import refine_additively
         from diffan.likelihood.large import refine_large
         from diffan.likelihood.refine import refine as refine_by_kernel
+        from diffan.likelihood.snapshot import freeze, thaw
 
+        place = context.keeper.stage("refine")
+        saved = place.load()
         neighbours = ordering.neighbours
-        if is_wide(table):
-            found, neighbours = refine_large(
-                ordering.order,
-                table,
-                context=context,
-                gram=ordering.gram,
-                neighbours=neighbours,
-                objective="additive" if refine == "additive" else "kernel",
-            )
-        elif refine == "additive":
-            found = refine_additively(ordering.order, table, context=context)
+        if saved is not None:
+            found = thaw(saved, table, settings, context)
+            neighbours = saved.arrays.get("neighbours", neighbours)
         else:
-            found = refine_by_kernel(ordering.order, table, settings=settings, context=context)
+            if is_wide(table):
+                found, neighbours = refine_large(
+                    ordering.order,
+                    table,
+                    context=context,
+                    gram=ordering.gram,
+                    neighbours=neighbours,
+                    objective="additive" if refine == "additive" else "kernel",
+                )
+            elif refine == "additive":
+                found = refine_additively(ordering.order, table, context=context)
+            else:
+                found = refine_by_kernel(ordering.order, table, settings=settings, context=context)
+            record, arrays = freeze(found)
+            place.save(record, arrays if neighbours is None else {**arrays, "neighbours": neighbours})
         mended[:] = [found] if found.state is not None else []
         # A method's candidates were chosen along its own order; after a move they say nothing.
         candidates = ordering.candidates if found.order == ordering.order else None

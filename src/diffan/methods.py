@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from time import perf_counter
@@ -13,10 +14,12 @@ from typing import Any, get_args
 import numpy as np
 
 from diffan import algorithm
+from diffan.checkpoint import Checkpoint
 from diffan.context import Context
 from diffan.discovery import Discovery
 from diffan.errors import InputError
 from diffan.finish import Edges, Refine, resolve
+from diffan.keeping import Forgetful, Keeper
 from diffan.knowledge import Knowledge
 from diffan.likelihood.settings import LikelihoodSettings
 from diffan.multiplicity import LEVEL, Adjust
@@ -26,10 +29,16 @@ from diffan.progress import Progress, RichProgress, Silent
 from diffan.pruning import PruneSettings
 from diffan.recipe import Recipe
 from diffan.replicates import ConfidenceSettings, Job, measure
-from diffan.table import Missing, Table, Transform
-from diffan.threads import modest_threads
+from diffan.resume import kept_edges, kept_order
+from diffan.streaming import Stream, read_table
+from diffan.table import Missing, Table
+from diffan.table_checks import Transform
+from diffan.threads import explained_memory, modest_threads
+from diffan.versions import versions
 
 PRESETS = ("default", "paper")
+MOST_PAIRED_ROWS = 5000  # choice: of a method that compares all pairs of rows
+MOST_RESIDENT_ROWS = 1_000_000  # choice: of a method that holds its rows in memory
 
 
 @dataclass(frozen=True)
@@ -39,6 +48,7 @@ class Method:
     label: str
     module: str
     settings: str
+    most_rows: int | None = None  # of a table on disk, for a method that holds its rows in memory
 
     def default_settings(self, preset: str) -> Any:
         settings = getattr(import_module(self.module), self.settings)
@@ -52,13 +62,13 @@ class Method:
 
 METHODS = {
     "diffan": Method("DiffAN", "diffan.ordering.diffan_order", "DiffanSettings"),
-    "score": Method("SCORE", "diffan.baselines.score", "ScoreOptions"),
+    "score": Method("SCORE", "diffan.baselines.score", "ScoreOptions", MOST_PAIRED_ROWS),
     "cam": Method("CAM", "diffan.baselines.cam", "CamOptions"),
-    "gran-dag": Method("GraN-DAG", "diffan.baselines.gran_dag", "GranDagOptions"),
-    "nogam": Method("NoGAM", "diffan.baselines.nogam", "NogamOptions"),
-    "das": Method("DAS", "diffan.baselines.das", "DasOptions"),
+    "gran-dag": Method("GraN-DAG", "diffan.baselines.gran_dag", "GranDagOptions", MOST_RESIDENT_ROWS),
+    "nogam": Method("NoGAM", "diffan.baselines.nogam", "NogamOptions", MOST_PAIRED_ROWS),
+    "das": Method("DAS", "diffan.baselines.das", "DasOptions", MOST_PAIRED_ROWS),
     "var-sort": Method("VarSort", "diffan.baselines.sorts", "VarSortOptions"),
-    "r2-sort": Method("R2Sort", "diffan.baselines.sorts", "R2SortOptions"),
+    "r2-sort": Method("R2Sort", "diffan.baselines.sorts", "R2SortOptions", MOST_RESIDENT_ROWS),
     "random": Method("RandomOrder", "diffan.baselines.sorts", "RandomOptions"),
 }
 
@@ -80,12 +90,18 @@ def discover(
     knowledge: Knowledge | Mapping[str, Any] | str | os.PathLike[str] | None = None,
     confidence: int | ConfidenceSettings = 0,
     progress: bool | Progress = False,
+    columns: Sequence[str] | None = None,
+    rows: int | None = None,
+    stream: Stream = "auto",
+    cache: str | os.PathLike[str] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float = 30.0,
     **options: Any,
 ) -> Discovery:
     """Find the causal graph of a table.
 
-    `data` is a DataFrame, an array, a polars or pyarrow table, or the path of a CSV or Parquet file. The
-    same seed on the same device gives the same answer; the order of the columns and their units do not
+    `data` is a DataFrame, an array, a polars or pyarrow table, or the path of a CSV, Parquet or .npy file or of a
+    folder of Parquet files. The same seed on the same device gives the same answer; the order of the columns and their units do not
     matter. `preset="paper"` takes the paper's settings; any single setting can be given by its name.
 
     `refine` mends the order by a likelihood ("kernel" sees interactions, "additive" does not, False leaves it);
@@ -99,6 +115,11 @@ def discover(
     `confidence=100` runs the same on 100 halves of the rows and counts how often each edge and each precedence comes
     out: `result.confidence`. `adjust` judges edges by p-values adjusted for their number ("holm" or "by", for
     Benjamini and Yekutieli), at 0.05 unless a cutoff is given; the raw ones are kept.
+
+    `columns` names those to use, `rows` is the size of a random sample of rows. A table of more than 2e7 cells is
+    converted into a memory map first (`stream` forces or forbids it) and read from disk; `cache` is a folder that keeps
+    the map for the next run. `checkpoint` is a folder in which the run leaves its progress, every `checkpoint_every`
+    seconds of training and after each stage: a run that was cut off goes on from there and ends the same.
     """
     entry = _method(method)
     if preset not in PRESETS:
@@ -117,7 +138,17 @@ def discover(
     if adjust not in get_args(Adjust):
         raise InputError(f"The 'adjust' parameter must be 'none', 'holm' or 'by'. Got {adjust!r} instead.")
     known, replicated = Knowledge.of(knowledge), ConfidenceSettings.of(confidence)
-    table = Table.read(data, missing=missing, transform=transform, standardize=standardize)
+    table = read_table(
+        data,
+        missing=missing,
+        transform=transform,
+        standardize=standardize,
+        columns=columns,
+        rows=rows,
+        seed=seed,
+        stream=stream,
+        cache=checkpoint if cache is None else cache,
+    )
     known.refuse_unknown(table.names)
     refine, edges = resolve(refine, edges, method, preset, table)
     record = {
@@ -128,6 +159,7 @@ def discover(
         "refine": refine,
         "edges": edges,
         "adjust": adjust,
+        **({} if rows is None else {"rows": rows}),
         **as_record(order_settings, prune_settings, likelihood_settings),
     }
     if adjust != "none" and "cutoff" not in options:
@@ -141,19 +173,24 @@ def discover(
         likelihood_settings,
         adjust,
         prune_settings.cutoff if "cutoff" in options else None,
+        entry.label,
+        entry.most_rows,
     )
     find_order, refine_order, find_edges = recipe.stages()
-    with modest_threads(table.values.size):
-        result = algorithm.run(
-            table,
-            context,
-            find_order=find_order,
-            refine=refine_order,
-            find_edges=find_edges,
-            knowledge=known,
-            method=method,
-            settings=record,
-        )
+    identity = {"method": method, "seed": int(seed), "settings": record, "knowledge": known.record()}
+    with _keeping(checkpoint, checkpoint_every, table, identity) as keeper:
+        kept = replace(context, keeper=keeper)
+        with modest_threads(table.n_samples * table.n_variables), explained_memory():
+            result = algorithm.run(
+                table,
+                kept,
+                find_order=kept_order(find_order),
+                refine=refine_order,
+                find_edges=kept_edges(find_edges),
+                knowledge=known,
+                method=method,
+                settings=record,
+            )
     return result if replicated is None else _with_confidence(result, table, recipe, context, replicated)
 
 
@@ -173,6 +210,22 @@ def _with_confidence(
     evidence = replace(result.evidence, measures={**result.evidence.measures, "frequency": frequency})
     timings = {**result.timings, "confidence": perf_counter() - started}
     return replace(result, evidence=evidence, confidence=found, timings=timings)
+
+
+@contextmanager
+def _keeping(
+    folder: str | os.PathLike[str] | None,
+    every: float,
+    table: Table,
+    identity: Mapping[str, Any],
+) -> Iterator[Keeper]:
+    """The checkpoint of this run, open while it lasts."""
+    if folder is None:
+        yield Forgetful()
+        return
+    contents = table.select(table.canonical_positions()).fingerprint()
+    with Checkpoint(folder, {"table": contents, **identity, **versions()}, every=every) as checkpoint:
+        yield checkpoint
 
 
 def _method(name: str) -> Method:

@@ -104,9 +104,9 @@ def prune(
     positions = _positions(order, table.names)
     rules = context.rules(table.n_variables)
     allowed = rules.candidates(_allowed(positions, table.names, candidates), positions)
-    device = _device(context, table, settings.n_basis)
+    device = gram_device(context, table, settings.n_basis)
     if gram is None or gram.width != settings.n_basis - 1:
-        gram = SplineGram.from_values(table.values, n_basis=settings.n_basis, device=device)
+        gram = gram_of(table, context, settings.n_basis)
     offered = allowed.sum(axis=0)
     if candidates is None and table.n_variables > settings.screen_above:
         allowed = neighbour_mask(gram, allowed, settings.max_neighbours) | rules.required
@@ -201,7 +201,13 @@ def term_tests(fit: NodeFit, spent_df: float = 0.0) -> tuple[Array, Array]:
     )
 
 
-def _device(context: Context, table: Table, n_basis: int) -> str:
+def gram_of(table: Table, context: Context, n_basis: int = 10) -> SplineGram:
+    """The spline Gram matrix of a table's columns; whoever makes it makes the same."""
+    device = gram_device(context, table, n_basis)
+    return SplineGram.from_values(table.values, n_basis=n_basis, device=device)
+
+
+def gram_device(context: Context, table: Table, n_basis: int) -> str:
     """Where to compute; 'auto' leaves small tables on the CPU, which is done before a GPU has started."""
     work = table.n_samples * (table.n_variables * n_basis) ** 2
     if context.device == "cpu" or (context.device == "auto" and work < WORTH_A_GPU):

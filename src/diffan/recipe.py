@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -38,6 +38,8 @@ class Recipe:
     likelihood_settings: LikelihoodSettings
     adjust: Adjust = "none"
     cutoff: float | None = None  # asked for; None leaves it to the edge stage, or to LEVEL when adjusting
+    label: str = "This method"
+    most_rows: int | None = None  # of a table on disk, for a method that holds its rows in memory
 
     def stages(self, model: Model | None = None) -> tuple[OrderStage, RefineStage | None, EdgeStage]:
         """The stages of one run; with a model, the order is found by it instead of by a new one."""
@@ -48,8 +50,15 @@ class Recipe:
             by_method = home.find_order
 
         def find_order(table: Table, context: Context) -> Ordering:
-            found: Ordering = by_method(table, self.order_settings, context)
-            return found
+            used = table if self.most_rows is None else table.in_memory(self.most_rows)
+            found: Ordering = by_method(used, self.order_settings, context)
+            if used.n_samples == table.n_samples:
+                return found
+            note = (
+                f"{self.label} holds its rows in memory: its order is that of {used.n_samples} random rows of "
+                f"{table.n_samples}."
+            )
+            return replace(found, warnings=(*found.warnings, note))
 
         refine, find_edges = stages(self.refine, self.edges, self.prune_settings, self.likelihood_settings)
 

@@ -28,7 +28,8 @@ from diffan.context import Context
 from diffan.errors import InputError
 from diffan.files import write_text
 from diffan.recipe import Model, Recipe
-from diffan.table import MIN_ROWS, Table
+from diffan.table import Table
+from diffan.table_checks import MIN_ROWS
 from diffan.threads import one_thread
 
 RunTasks = Callable[..., Iterator[tuple[int, Any]]]

@@ -9,6 +9,8 @@ import math
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,8 @@ from diffan.exports import to_dot, to_graphml
 from diffan.knowledge import Knowledge
 
 SCHEMA = 1
+LARGEST_FILE = 2**30  # bytes of JSON that are read at all
+MOST_CELLS = 2**29  # of all [d, d] arrays of a run together: 4 GiB
 
 
 def save(result: Discovery, folder: str | os.PathLike[str]) -> None:
@@ -69,7 +73,9 @@ def load(folder: str | os.PathLike[str]) -> Discovery:
     if not file.is_file():
         raise InputError(f"No saved run at {str(path)!r}: expected a folder with a graph.json in it.")
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        if file.stat().st_size > LARGEST_FILE:
+            raise ValueError(f"it has over {LARGEST_FILE:,} bytes")
+        content = json.loads(file.read_text(encoding="utf-8"), parse_float=_finite, parse_constant=_finite)
     except (ValueError, RecursionError, OSError) as error:
         raise InputError(
             f"{str(file)!r} is damaged and cannot be read ({error}); save the run again."
@@ -136,7 +142,11 @@ def from_json(content: dict[str, Any]) -> Discovery:
     order = _texts(content["order"])
     if sorted(order) != sorted(names):
         raise ValueError("its order does not list every name once")
+    if len(set(names)) < len(names):
+        raise ValueError("a name is there twice")
     d, tests = len(names), content["tests"]
+    if d * d * (len(tests["measures"]) + 4) > MOST_CELLS:
+        raise ValueError(f"it names {d:,} variables and {len(tests['measures'])} measures, more than fit")
     where = np.asarray(tests["source"], dtype=np.int64), np.asarray(tests["target"], dtype=np.int64)
     if any(((side < 0) | (side >= d)).any() for side in where):
         raise ValueError("a test names a column that is not there")
@@ -147,8 +157,11 @@ def from_json(content: dict[str, Any]) -> Discovery:
     for edge in content["edges"]:
         chosen[index[edge["source"]], index[edge["target"]]] = True
     measures = {name: _filled(d, where, values, np.nan) for name, values in tests["measures"].items()}
+    p_values = _filled(d, where, tests["p_value"], 1.0)
+    if not ((p_values >= 0) & (p_values <= 1)).all():
+        raise ValueError("a p-value is not between 0 and 1")
     evidence = EdgeEvidence(
-        p_values=_filled(d, where, tests["p_value"], 1.0),
+        p_values=p_values,
         tested=tested,
         chosen=chosen,
         cutoff=float(tests["cutoff"]),
@@ -219,20 +232,43 @@ def load_dag(path: str | os.PathLike[str]) -> Dag:
 
 
 def _move_into_place(building: Path, target: Path, names: list[str]) -> None:
+    """Rename the folder, or its files one by one into a folder that is there, one process at a time."""
     if not target.exists():
         building.chmod(0o755)
-        os.rename(building, target)
+        try:
+            os.rename(building, target)
+            return
+        except OSError:
+            if not target.is_dir():  # else another process has just made it
+                raise
+    with _held(target):
+        for name in names:
+            os.replace(building / name, target / name)
+        if "model.safetensors" not in names:
+            (target / "model.safetensors").unlink(missing_ok=True)
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Keep other processes that save here waiting, so that no folder mixes the files of two runs."""
+    try:
+        import fcntl
+    except ImportError:  # Windows: graph.json still comes last and whole
+        yield
         return
-    for name in names:
-        os.replace(building / name, target / name)
-    if "model.safetensors" not in names:
-        (target / "model.safetensors").unlink(missing_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _save_arrays(path: Path, arrays: dict[str, npt.NDArray[np.float32]]) -> None:
-    from safetensors.numpy import save_file
+    from safetensors.numpy import save as as_bytes
 
-    save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, path)
+    # written by us, so that a full disk is an OSError like any other
+    path.write_bytes(as_bytes({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
 
 
 def _load_arrays(path: Path) -> dict[str, npt.NDArray[np.float32]]:
@@ -252,6 +288,13 @@ def _one_line(name: str) -> str:
     """The name itself, or its JSON form where a plain line could be misread."""
     plain = name == name.strip() and name.isprintable() and name and not name.startswith('"')
     return name if plain else json.dumps(name)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:20]} is not a number that a run holds")
+    return value
 
 
 def _numbers(values: npt.NDArray[np.float64]) -> list[float | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,18 +14,27 @@ import numpy.typing as npt
 
 from diffan.errors import FitError, InputError
 from diffan.files import read_frame
+from diffan.rows import CHUNK_CELLS, collected, open_rows, release
+from diffan.table_checks import (
+    Transform,
+    check_choice,
+    check_collinear,
+    check_constant,
+    check_shape,
+    listed,
+    more,
+    noticed,
+    sampled_rows,
+    selected_columns,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FloatArray = npt.NDArray[np.float64]
 Missing = Literal["error", "drop"]
-Transform = Literal["none", "log", "rank"]
 
-MIN_ROWS = 10
-COLLINEAR = 1e-10  # smallest eigenvalue of the correlation matrix that still counts as full rank
-INFLATION = 1e3  # variance inflation above which columns are called nearly collinear (R^2 > 0.999)
-OUTLIER = 12.0  # standard deviations; a Laplace sample of 1e5 rows stays below 10
+HEAD_ROWS = 4096  # that decide on the canonical order of the columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,27 +61,39 @@ class Table:
         missing: Missing = "error",
         transform: Transform = "none",
         standardize: bool = True,
+        columns: Sequence[str] | None = None,
+        rows: int | None = None,
+        seed: int = 0,
     ) -> Table:
         """Check a DataFrame, array, polars / pyarrow table or file and standardise a copy of it.
 
         `missing="drop"` drops rows with missing cells instead of refusing them; `transform` is applied to
-        every column first: "log" for positive heavy-tailed columns, "rank" for normal scores of ranks.
+        every column first: "log" for positive heavy-tailed columns, "rank" for normal scores of ranks. `columns` are
+        the names of those to use, `rows` the size of a random sample of rows, drawn by `seed`.
         """
         if isinstance(data, Table):
             return data
-        _check_choice("missing", missing, ("error", "drop"))
-        _check_choice("transform", transform, ("none", "log", "rank"))
+        check_choice("missing", missing, ("error", "drop"))
+        check_choice("transform", transform, ("none", "log", "rank"))
         frame, notes = _as_frame(data)
-        names = _checked_names(frame)
-        raw = _numeric_values(frame, names)
+        names = checked_names(frame)
+        if columns is not None:
+            where = selected_columns(names, columns)
+            frame, names = frame.iloc[:, where], tuple(names[j] for j in where)
+        chosen = sampled_rows(len(frame), rows, seed)
+        if chosen is not None:
+            frame = frame.iloc[chosen]
+        raw = numeric_values(frame, names)
         raw, dropped = _without_missing(raw, names, missing)
-        _check_shape(raw)
-        _check_constant(raw, names)
+        check_shape(*raw.shape)
+        check_constant(raw.min(axis=0), raw.max(axis=0), names)
         raw = _transformed(raw, names, transform)
         center, scale = _moments(raw)
         values = (raw - center) / scale
-        _check_collinear(values, names)
-        notes += dropped + _noticed(values, names, transform)
+        correlation = values.T @ values / len(values)
+        check_collinear(correlation, len(values), names)
+        largest = np.abs(values).max(axis=0)
+        notes += dropped + noticed(values, len(values), correlation, largest, names, transform)
         if not standardize:
             values = values * scale
         values = values.astype(np.float32).astype(np.float64)
@@ -100,7 +122,7 @@ class Table:
         center, scale = part.mean(axis=0), part.std(axis=0)
         constant = [self.names[j] for j in np.flatnonzero(scale < 1e-12)]
         if constant:
-            raise FitError(f"Constant in a part of the rows: {_listed(constant)}; drop these columns.")
+            raise FitError(f"Constant in a part of the rows: {listed(constant)}; drop these columns.")
         unit = self.scale if self.standardized else np.ones_like(scale)
         values = (part - center) / scale if self.standardized else part
         values = values.astype(np.float32).astype(np.float64)
@@ -114,29 +136,38 @@ class Table:
 
         Ranks come first because a change of units leaves them alone; values only break ties.
         """
-        head = self.values[:4096]
+        by_rank = rank_digests(self.values[:HEAD_ROWS])
+        counts = Counter(by_rank)
 
         def key(j: int) -> tuple[bytes, bytes, bytes]:
-            ranks = np.unique(head[:, j], return_inverse=True)[1]
+            if counts[by_rank[j]] == 1:
+                return by_rank[j], b"", b""
             rounded = np.round(self.values[:, j], 4) + 0.0
-            return _digest(ranks.astype(np.int64)), _digest(rounded), _digest(self.values[:, j])
+            return by_rank[j], digest_of(rounded), digest_of(self.values[:, j])
 
         return sorted(range(self.n_variables), key=key)
 
     def fingerprint(self) -> str:
         """A digest of names and values, to tell one table from another."""
         digest = hashlib.sha256("\x1f".join(self.names).encode())
-        digest.update(np.ascontiguousarray(self.values).tobytes())
+        step = max(1, CHUNK_CELLS // self.n_variables)
+        for first in range(0, self.n_samples, step):
+            digest.update(np.ascontiguousarray(self.values[first : first + step]).tobytes())
+            release(self.values)
         return digest.hexdigest()
 
-
-def _check_choice(option: str, value: object, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        expected = ", ".join(map(repr, choices))
-        raise InputError(f"The {option!r} parameter must be one of {expected}. Got {value!r} instead.")
+    def in_memory(self, most_rows: int) -> Table:
+        """A table for a method that holds its rows in memory: this one."""
+        return self
 
 
-def _digest(array: npt.NDArray[Any]) -> bytes:
+def rank_digests(head: npt.NDArray[np.floating]) -> list[bytes]:
+    """For each column a digest of the ranks of its values."""
+    ranks = (np.unique(head[:, j], return_inverse=True)[1] for j in range(head.shape[1]))
+    return [digest_of(one.astype(np.int64)) for one in ranks]
+
+
+def digest_of(array: npt.NDArray[Any]) -> bytes:
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).digest()
 
 
@@ -144,7 +175,12 @@ def _as_frame(data: Any) -> tuple[pd.DataFrame, list[str]]:
     import pandas as pd
 
     if isinstance(data, (str, os.PathLike)):
-        return read_frame(data)
+        source = open_rows(data)
+        if source is None:
+            return read_frame(data)
+        width = len(source.names)
+        values = collected(source, range(width), max(1, CHUNK_CELLS // max(width, 1)))
+        return pd.DataFrame(values, columns=list(source.names), copy=False), []
     if isinstance(data, pd.DataFrame):
         return data, []
     library = type(data).__module__.partition(".")[0]
@@ -174,17 +210,17 @@ def _as_array(data: Any) -> npt.NDArray[Any]:
         raise InputError("A table given as lists must have rows of equal length.") from None
 
 
-def _checked_names(frame: pd.DataFrame) -> tuple[str, ...]:
+def checked_names(frame: pd.DataFrame) -> tuple[str, ...]:
     names = tuple(str(name) for name in frame.columns)
     repeated = (
         sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
     )
     if repeated:
-        raise InputError(f"Column names must be unique. Repeated: {_listed(repeated)}; rename them.")
+        raise InputError(f"Column names must be unique. Repeated: {listed(repeated)}; rename them.")
     return names
 
 
-def _numeric_values(frame: pd.DataFrame, names: tuple[str, ...]) -> FloatArray:
+def numeric_values(frame: pd.DataFrame, names: tuple[str, ...]) -> FloatArray:
     import pandas as pd
 
     values = np.empty(frame.shape, dtype=np.float64)
@@ -207,7 +243,7 @@ def _numeric_values(frame: pd.DataFrame, names: tuple[str, ...]) -> FloatArray:
                 refused.append(f"{name!r} (such as {example!r})" if example is not None else repr(name))
     if refused:
         raise InputError(
-            f"Every column must hold numbers. Not so: {', '.join(refused[:8])}{_more(refused)}; drop or encode them."
+            f"Every column must hold numbers. Not so: {', '.join(refused[:8])}{more(refused)}; drop or encode them."
         )
     return values
 
@@ -240,29 +276,9 @@ def _without_missing(
     kinds = {"missing (NaN)": int(np.isnan(raw).sum()), "infinite": int(np.isinf(raw).sum())}
     found = " and ".join(f"{count} {kind}" for kind, count in kinds.items() if count)
     raise InputError(
-        f"Every cell must be a finite number. Found {found} cells in {_listed(columns)}; fill them, or drop the "
+        f"Every cell must be a finite number. Found {found} cells in {listed(columns)}; fill them, or drop the "
         f"{int(rows.sum())} rows concerned with missing='drop'."
     )
-
-
-def _check_shape(raw: FloatArray) -> None:
-    n, d = raw.shape
-    if d < 2:
-        found = f"{d} feature(s) (shape={raw.shape})"
-        raise InputError(f"Found {found} while a minimum of 2 is required; causes need at least two columns.")
-    if n < MIN_ROWS:
-        found = f"{n} sample(s) (shape={raw.shape})"
-        raise InputError(f"Found {found} while a minimum of {MIN_ROWS} is required; collect more rows.")
-
-
-def _check_constant(raw: FloatArray, names: tuple[str, ...]) -> None:
-    largest = np.abs(raw).max(axis=0)
-    spread = raw.max(axis=0) / np.where(largest > 0, largest, 1) - raw.min(axis=0) / np.where(
-        largest > 0, largest, 1
-    )
-    constant = [names[j] for j in np.flatnonzero(spread < 1e-13)]
-    if constant:
-        raise InputError(f"Every column must vary. Constant: {_listed(constant)}; drop them.")
 
 
 def _transformed(raw: FloatArray, names: tuple[str, ...], transform: Transform) -> FloatArray:
@@ -272,7 +288,7 @@ def _transformed(raw: FloatArray, names: tuple[str, ...], transform: Transform) 
         low = [names[j] for j in np.flatnonzero(raw.min(axis=0) <= 0)]
         if low:
             raise InputError(
-                f"transform='log' needs positive columns. Not so: {_listed(low)}; use transform='rank'."
+                f"transform='log' needs positive columns. Not so: {listed(low)}; use transform='rank'."
             )
         return np.log(raw)
     from scipy.special import ndtri
@@ -288,63 +304,3 @@ def _moments(raw: FloatArray) -> tuple[FloatArray, FloatArray]:
     unit = raw / largest
     center = unit.mean(axis=0)
     return center * largest, (unit - center).std(axis=0) * largest
-
-
-def _check_collinear(values: FloatArray, names: tuple[str, ...]) -> None:
-    correlation = values.T @ values / len(values)
-    pairs = np.argwhere(np.triu(np.abs(correlation) > 1 - COLLINEAR, k=1))
-    if len(pairs):
-        named = "; ".join(f"{names[i]!r} and {names[j]!r}" for i, j in pairs[:8])
-        raise InputError(
-            f"No column may repeat another. Exactly proportional: {named}; drop one of each pair."
-        )
-    if len(values) <= len(names) + 1:
-        return  # with so few rows every table is collinear, and the columns are not to blame
-    eigenvalues, vectors = np.linalg.eigh(correlation)
-    if eigenvalues[0] < COLLINEAR:
-        weight = np.abs(vectors[:, 0])
-        involved = [names[j] for j in np.flatnonzero(weight > 0.01 * weight.max())]
-        raise InputError(
-            f"No column may be an exact linear combination of others. Collinear: {_listed(involved)}; drop one of them."
-        )
-
-
-def _noticed(values: FloatArray, names: tuple[str, ...], transform: Transform) -> list[str]:
-    """What does not forbid a run but weakens it, one sentence each."""
-    n, d = values.shape
-    notes: list[str] = []
-    few = min(20, n // 5)
-    discrete = [
-        names[j]
-        for j in range(d)
-        if len(np.unique(values[:1000, j])) < few and len(np.unique(values[:, j])) < few
-    ]
-    if discrete:
-        notes.append(
-            f"Few distinct values in {_listed(discrete)}: discrete columns break the additive-noise model; "
-            "trust their edges less."
-        )
-    if n > d + 1:
-        inflation = np.diag(np.linalg.inv(values.T @ values / n))
-        close = [names[j] for j in np.flatnonzero(inflation > INFLATION)]
-        if close:
-            notes.append(
-                f"Nearly collinear: {_listed(close)}; their edges are hard to tell apart, consider dropping one."
-            )
-    if n < 10 * d:
-        notes.append(
-            f"Only {n} rows for {d} columns; expect missed and reversed edges below 10 rows per column."
-        )
-    wild = [names[j] for j in np.flatnonzero(np.abs(values).max(axis=0) > OUTLIER)]
-    if wild:
-        advice = "" if transform == "rank" else "; check them, or try transform='log' or transform='rank'"
-        notes.append(f"Extreme outliers (over {OUTLIER:g} standard deviations) in {_listed(wild)}{advice}.")
-    return notes
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names[:8])) + _more(names)
-
-
-def _more(items: Sequence[object]) -> str:
-    return f" and {len(items) - 8} more" if len(items) > 8 else ""

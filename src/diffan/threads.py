@@ -1,4 +1,4 @@
-"""How many threads a run takes: one for small tables, so that a busy machine does not stall them.
+"""What a run takes of the machine. Threads: one for small tables, so that a busy machine does not stall them.
 
 Networks and kernels over a few thousand rows gain little from a second thread, and lose tenfold when the cores are
 shared: threads then wait for one another at every small step.
@@ -9,6 +9,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from diffan.errors import FitError
 
 SMALL_TABLE = 50_000  # cells; measured at 1000 x 20, where one thread is done in 15 s
 
@@ -39,3 +41,21 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@contextmanager
+def explained_memory() -> Iterator[None]:
+    """Within the block a lack of memory ends in a sentence that says what to do."""
+    try:
+        yield
+    except MemoryError:
+        raise FitError(
+            "The computer's memory is not enough for this table; sample rows with rows=, or select columns."
+        ) from None
+    except RuntimeError as error:
+        torch = sys.modules.get("torch")
+        if torch is None or not isinstance(error, torch.cuda.OutOfMemoryError):
+            raise
+        raise FitError(
+            "The GPU's memory is not enough; take device='cpu', or lower kernel_memory_mb, batch_memory_mb and memory_mb."
+        ) from None

@@ -14,8 +14,10 @@ import numpy.typing as npt
 
 from diffan.additive.splines import Array, ColumnBasis, column_basis
 from diffan.errors import InputError
+from diffan.rows import release
 
 SAMPLE_ROWS = 5000  # rows that place the knots; the Gram matrix itself uses every row
+SAMPLE_AT_ONCE = 100  # scattered rows of a memory map: the system maps up to 2 MiB around each
 CHUNK_BYTES = 2**27
 FLAT = 1e-9  # share of a function's variance below which it adds nothing to the column's others
 
@@ -103,15 +105,18 @@ class _Rows:
 
     def sample(self) -> Array:
         """Evenly spaced rows, enough to place the knots; rows of weight 0 do not count."""
-        used = np.arange(self.n) if self.weights is None else np.flatnonzero(self.weights)
-        picked = used[np.linspace(0, len(used) - 1, min(len(used), SAMPLE_ROWS)).astype(np.intp)]
+        used = None if self.weights is None else np.flatnonzero(self.weights)
+        count = self.n if used is None else len(used)
+        picked = np.linspace(0, count - 1, min(count, SAMPLE_ROWS)).astype(np.intp)
+        picked = picked if used is None else used[picked]
         starts = np.cumsum([0, *(len(part) for part in self.parts)])
         cuts = np.searchsorted(picked, starts)
-        found = [
-            part[picked[a:b] - start]
-            for part, start, a, b in zip(self.parts, starts[:-1], cuts[:-1], cuts[1:], strict=True)
-        ]
-        return np.concatenate(found).astype(np.float64)
+        found = []
+        for part, start, first, last in zip(self.parts, starts[:-1], cuts[:-1], cuts[1:], strict=True):
+            for a in range(first, last, SAMPLE_AT_ONCE):
+                found.append(np.array(part[picked[a : min(a + SAMPLE_AT_ONCE, last)] - start], np.float64))
+                release(part)
+        return np.concatenate(found)
 
     def chunks(self) -> Iterator[tuple[npt.NDArray[np.floating], Array | None]]:
         row = 0
@@ -120,6 +125,7 @@ class _Rows:
                 chunk = part[first : first + self.chunk_rows]
                 yield chunk, None if self.weights is None else self.weights[row : row + len(chunk)]
                 row += len(chunk)
+                release(part)
 
 
 def _accumulate(rows: _Rows, bases: Sequence[ColumnBasis]) -> tuple[Array, Array]:

@@ -20,7 +20,7 @@ from diffan.likelihood.landmark_scores import LandmarkScores
 from diffan.likelihood.neighbours import Place, Scorer, permitted_only, refine_among_neighbours
 from diffan.likelihood.refine import RefinedOrder, checked_order, require_obeyed
 from diffan.local_settings import LocalSettings
-from diffan.pruning import PruneSettings, candidates_along, prune
+from diffan.pruning import PruneSettings, candidates_along, gram_of, prune
 from diffan.score.screening import screen
 from diffan.table import Table
 
@@ -42,7 +42,7 @@ def refine_large(
     """The mended order and the neighbours it was mended among; both are made here when not given."""
     device = context.torch_device()
     if gram is None:
-        gram = SplineGram.from_values(table.values, device=str(device) if device.type == "cuda" else "cpu")
+        gram = gram_of(table, context)
     if neighbours is None:
         neighbours = screen(gram, LocalSettings(), device).neighbours
     rules = context.rules(table.n_variables)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -72,10 +72,8 @@ class Objective:
             raise InputError(f"The likelihood needs at least {MIN_ROWS} rows. Got {n} instead.")
         self.n_nodes, self.n_shadows, self.settings = d, n_shadows, settings
         self.plan: Plan = plan_for(min(n, max_rows or n), d + n_shadows, device, settings)
-        kept = rng.permutation(n)[
-            : self.plan.rows
-        ]  # the first rows serve as landmarks, so they must be any rows
-        self.kept_rows = kept
+        self.drawn_from = rng.bit_generator.state  # what gives the same rows again
+        self.kept_rows = kept = _drawn_rows(values, self.plan.rows, rng)
         shadows = [rng.permutation(values[kept, k % d]) for k in range(n_shadows)]
         columns = np.column_stack([values[kept], *shadows])
         self._points = torch.tensor(columns, dtype=torch.float32, device=device)  # [n, d + shadows]
@@ -114,6 +112,47 @@ class Objective:
         fit = self._fit_of(query)
         return (not query.slopes or fit in self._slopes) and (not query.parents or fit in self._entropies)
 
+    # ---- everything computed so far ------------------------------------------------------------
+
+    def memory(self) -> dict[str, npt.NDArray[Any]]:
+        """As arrays, for `remember`."""
+        fits = list(dict.fromkeys([*self._entropies, *self._slopes]))
+        members = np.zeros((len(fits), self.n_nodes + self.n_shadows), dtype=np.bool_)
+        for row, fit in zip(members, fits, strict=True):
+            row[list(fit.parents)] = True
+        unknown = (np.nan, np.nan)
+        steep = [k for k, fit in enumerate(fits) if fit in self._slopes]
+        return {
+            "nodes": np.array([fit.node for fit in fits], dtype=np.int64),
+            "fit_kernels": np.array([fit.kernel for fit in fits], dtype=np.float64).reshape(-1, 2),
+            "members": members,
+            "solved": np.array([fit in self._entropies for fit in fits], dtype=np.bool_),
+            "entropies": np.array([self._entropies.get(fit, unknown) for fit in fits], float).reshape(-1, 2),
+            "steep": np.array(steep, dtype=np.int64),
+            "slopes": np.array([self._slopes[fits[k]] for k in steep], float).reshape(-1, self.n_nodes),
+            "kernels": np.array(self.kernels, dtype=np.float64),
+            "gaussian": np.array([self.gaussian]),
+            "n_fits": np.array([self.n_fits]),
+        }
+
+    def remember(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Take over what another objective on the same rows has computed."""
+        fits = [
+            _Fit(int(node), Kernel(*kernel.tolist()), frozenset(np.flatnonzero(row).tolist()))
+            for node, kernel, row in zip(
+                arrays["nodes"], arrays["fit_kernels"], arrays["members"], strict=True
+            )
+        ]
+        for fit, solved, (gauss, spacing) in zip(
+            fits, arrays["solved"], arrays["entropies"].tolist(), strict=True
+        ):
+            if solved:
+                self._entropies[fit] = (gauss, spacing)
+        for k, slopes in zip(arrays["steep"].tolist(), arrays["slopes"], strict=True):
+            self._slopes[fits[k]] = slopes
+        self.kernels = [Kernel(*kernel) for kernel in arrays["kernels"].tolist()]
+        self.gaussian, self.n_fits = bool(arrays["gaussian"][0]), int(arrays["n_fits"][0])
+
     # ---- computing ----------------------------------------------------------------------------
 
     def prepare(self, queries: Iterable[Query]) -> None:
@@ -129,7 +168,7 @@ class Objective:
             if landmarks is None or fit in steep:
                 solved.append(fit)
         for batch in self._batches(solved):
-            self._solve(batch, [fit in steep for fit in batch])
+            self._solve_in_parts(batch, [fit in steep for fit in batch])
 
     def residuals(self, parent_sets: Sequence[Parents]) -> Tensor:
         """The residuals of every node given its set, [d, n]; fitted anew at each call."""
@@ -190,6 +229,17 @@ class Objective:
         )
         return kernels, inverse(shifted), targets
 
+    def _solve_in_parts(self, fits: Sequence[_Fit], want_slopes: Sequence[bool]) -> None:
+        """Solve a batch, in halves if the GPU's memory does not hold it."""
+        try:
+            self._solve(fits, want_slopes)
+        except torch.cuda.OutOfMemoryError:
+            if len(fits) == 1:
+                raise
+            half = len(fits) // 2
+            self._solve_in_parts(fits[:half], want_slopes[:half])
+            self._solve_in_parts(fits[half:], want_slopes[half:])
+
     def _solve(self, fits: Sequence[_Fit], want_slopes: Sequence[bool]) -> None:
         """Exact fits: residuals where this engine is the one that counts, slopes where they are wanted."""
         kernels, inverses, targets = self._inverses(fits)
@@ -208,6 +258,15 @@ class Objective:
         for fit, gauss, spacing in zip(fits, *both.tolist(), strict=True):
             self._entropies[fit] = (gauss, spacing)
         self.n_fits += len(fits)
+
+
+def _drawn_rows(values: FloatArray, count: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Random rows in random order: the first serve as landmarks, so they must be any rows."""
+    if isinstance(
+        values, np.memmap
+    ):  # rows on disk lie in random order: the first are a sample, and quick to read
+        return rng.permutation(count)
+    return rng.permutation(len(values))[:count]
 
 
 def _middle(settings: LikelihoodSettings) -> Kernel:

@@ -38,7 +38,8 @@ def plan_for(n_rows: int, n_columns: int, device: torch.device, settings: Likeli
     """The plan for a table of that size on that device; `n_columns` counts shuffled columns too."""
     gpu = device.type != "cpu"
     more = GPU_MEMORY if gpu else 1
-    rows = min(n_rows, settings.max_rows)
+    floor = settings.exact_rows_gpu if gpu else settings.exact_rows
+    rows = min(n_rows, settings.max_rows, max(floor, more * settings.row_budget // n_columns**2))
     affordable = int(math.sqrt(more * settings.kernel_memory_mb * 2**20 / (SINGLE * n_columns)))
     limit = settings.exact_rows_gpu if gpu else settings.exact_rows
     exact = rows <= (affordable if settings.engine == "exact" else min(affordable, limit))

@@ -46,6 +46,8 @@ class LikelihoodSettings:
     max_landmarks: int = 512  # choice: for larger parent sets when the exact engine is out of reach
     scout_rows: int = 1000  # choice: rows that rank the candidates when fits are low-rank
     max_rows: int = 20_000  # choice: more rows are thinned to this many
+    # choice: bound on rows times squared columns, as the search asks for about that many fits; 8 times that on a GPU
+    row_budget: int = 10_000_000
     kernel_memory_mb: int = 1024  # choice: bound on the stored column kernels; 8 times that on a GPU
     batch_memory_mb: int = 512  # choice: bound on the matrices of one batch of fits; 8 times that on a GPU
 
@@ -59,7 +61,14 @@ class LikelihoodSettings:
         for name in ("kernel_bandwidth", "move_nats", "edge_nats", "first_nats"):
             _positive(self, name, below=math.inf)
         _positive(self, "edge_fdr", below=1.0)
-        for name in ("shortlist", "max_sweeps", "null_fits", "kernel_memory_mb", "batch_memory_mb"):
+        for name in (
+            "shortlist",
+            "max_sweeps",
+            "null_fits",
+            "row_budget",
+            "kernel_memory_mb",
+            "batch_memory_mb",
+        ):
             _whole(self, name, least=1)
         for name in ("exact_rows", "exact_rows_gpu", "max_landmarks", "scout_rows", "max_rows", "first_rows"):
             _whole(self, name, least=10)

@@ -91,18 +91,25 @@ class NetworkField:
         absent: Sequence[int],
         finish: Callable[[Tensor], Tensor],
     ) -> Tensor:
-        with torch.no_grad():
-            parts = [
-                finish(_last_hidden_tangents(self.model, chunk, sigma, columns, absent))
-                for chunk in self._chunks(rows, len(columns))
-            ]
-        return torch.cat(parts)
+        budget = self.memory_bytes
+        while True:
+            try:
+                with torch.no_grad():
+                    parts = [
+                        finish(_last_hidden_tangents(self.model, chunk, sigma, columns, absent))
+                        for chunk in self._chunks(rows, len(columns), budget)
+                    ]
+                return torch.cat(parts)
+            except torch.cuda.OutOfMemoryError:
+                if budget < FLOAT_BYTES:  # a row at a time is too much
+                    raise
+                budget //= 4
 
-    def _chunks(self, rows: Tensor, directions: int) -> Iterator[Tensor]:
+    def _chunks(self, rows: Tensor, directions: int, budget: int) -> Iterator[Tensor]:
         network = self.model.network
         width = max(int(linear.weight.shape[2]) for linear in network.linears)
         per_row = TENSORS_HELD * FLOAT_BYTES * network.members * directions * width
-        yield from torch.split(rows, max(1, self.memory_bytes // per_row))
+        yield from torch.split(rows, max(1, budget // per_row))
 
 
 def _last_hidden_tangents(

@@ -20,6 +20,7 @@ from diffan.ordering.masking import masking_finder
 from diffan.ordering.points import OrderingPoints
 from diffan.ordering.result import Ordering
 from diffan.score.model import ScoreModel
+from diffan.score.team import present_team
 from diffan.score.training import train
 from diffan.settings import DiffanSettings, Variant
 from diffan.table import Table
@@ -42,7 +43,13 @@ def find_order(table: Table, settings: DiffanSettings, context: Context) -> Orde
     settings = replace(settings, variant=variant)
     started = time.perf_counter()
     model, losses = train(
-        _standardised(table), settings.score, context.rng("score"), context.torch_device(), context.progress
+        _standardised(table),
+        settings.score,
+        context.rng("score"),
+        context.torch_device(),
+        context.progress,
+        place=context.keeper.stage("train"),
+        team=present_team(),
     )
     trained = time.perf_counter()
     found = _peel(table, model, settings, context)
@@ -141,7 +148,7 @@ def _retrainer(values: Array, model: ScoreModel, settings: DiffanSettings, conte
             kept = [before.index(column) for column in wanted]
             # The same stream each time: the rows held out stay held out, so that none is ever trained on.
             rng = context.rng("greedy")
-            fitted, _ = train(values[:, list(wanted)], brief, rng, device, warm_start=start.restricted(kept))
+            fitted, _ = train(values, brief, rng, device, columns=wanted, warm_start=start.restricted(kept))
             latest.clear()
             latest[wanted] = fitted
         return _field(latest[wanted], settings)

@@ -10,11 +10,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from diffan.additive.gram import SplineGram
 from diffan.algorithm import LeafFinder, topological_order
 from diffan.context import Context
 from diffan.ordering.choice import choose, criterion_of
 from diffan.ordering.result import Ordering
+from diffan.pruning import gram_of
 from diffan.score.local_network import Group, score_derivative
 from diffan.score.local_training import SCHEDULE, train_local
 from diffan.score.screening import Screen, screen
@@ -31,7 +31,7 @@ def find_local_order(table: Table, settings: DiffanSettings, context: Context) -
     device = context.torch_device()
     values = table.values if table.standardized else table.values / table.scale
     started = time.perf_counter()
-    gram = SplineGram.from_values(table.values, device=str(device) if device.type == "cuda" else "cpu")
+    gram = gram_of(table, context)
     rules = context.rules(table.n_variables)
     found = screen(gram, settings.local, device)
     neighbours = found.neighbours | rules.required | rules.required.T

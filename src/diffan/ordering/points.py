@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from diffan.rows import release
 from diffan.settings import OrderSettings
 
 
@@ -35,12 +36,20 @@ class OrderingPoints:
     def at(self, sigma: float, step: int) -> Tensor:
         """Points [k, d] for one noise level at one step of the peeling; the same arguments give the same points."""
         rng = np.random.default_rng([self.seed, step if self.settings.resample else 0])
-        n = len(self.values)
-        chosen = rng.choice(n, min(n, self.settings.order_batch_size), replace=False)
-        rows = self.values[np.sort(chosen)]
+        rows = self._draw(rng)
         if self.settings.evaluate_at == "noised":
             rows = rows + sigma * rng.standard_normal(rows.shape)
         elif self.settings.evaluate_at == "as_latent":
             # The paper feeds clean rows as if they were x_t = y / sqrt(1 + sigma^2).
             rows = rows * math.sqrt(1 + sigma * sigma)
         return torch.tensor(rows, dtype=self.dtype, device=self.device)
+
+    def _draw(self, rng: np.random.Generator) -> npt.NDArray[np.float64]:
+        n = len(self.values)
+        count = min(n, self.settings.order_batch_size)
+        if isinstance(self.values, np.memmap):  # rows on disk lie in random order: any stretch is a sample
+            first = int(rng.integers(n - count + 1))
+            rows = np.array(self.values[first : first + count], dtype=np.float64)
+            release(self.values)
+            return rows
+        return self.values[np.sort(rng.choice(n, count, replace=False))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,12 +29,16 @@ class Split:
 
 def split_rows(n_samples: int, settings: ScoreSettings, rng: np.random.Generator) -> Split:
     """Hold out a share of the rows: the same for every network, or a fold of its own for each."""
-    members = settings.ensemble
-    count = min(max(1, round(settings.holdout * n_samples)), MOST_ROWS, n_samples - 1)
+    members, count = settings.ensemble, held_out_count(n_samples, settings)
     shuffled = rng.permutation(n_samples)
     offset = count if settings.holdout_split == "folds" else 0
     rolled = np.stack([np.roll(shuffled, -member * offset) for member in range(members)])
     return Split(train=np.sort(rolled[:, count:]), held_out=np.sort(rolled[:, :count]))
+
+
+def held_out_count(n_samples: int, settings: ScoreSettings) -> int:
+    """How many rows are held out."""
+    return min(max(1, round(settings.holdout * n_samples)), MOST_ROWS, n_samples - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,23 +68,29 @@ def squared_error(output: Tensor, target: Tensor, absent: Tensor | None) -> Tens
 
 
 def hold_out(
-    data: Tensor, rows: npt.NDArray[np.int64], model: ScoreModel, rng: np.random.Generator
+    take: Callable[[npt.NDArray[np.int64]], Tensor],
+    rows: npt.NDArray[np.int64],
+    model: ScoreModel,
+    rng: np.random.Generator,
 ) -> HeldOut:
-    """Several noise draws per row, their levels spread evenly over the schedule rather than at random."""
+    """Several noise draws per row, their levels spread evenly over the schedule rather than at random.
+
+    `take` turns row numbers [M, k] into rows [M, k, d].
+    """
     settings = model.settings
     members, count = rows.shape
     draws = max(1, min(settings.holdout_draws, math.ceil(MOST_POINTS / count)))
     shares = (np.tile(np.arange(draws), count) + rng.random(count * draws)) / draws
-    noise = rng.standard_normal((count * draws, data.shape[1]))
+    noise = rng.standard_normal((count * draws, model.n_variables))
+    clean = take(np.repeat(rows, draws, axis=1))  # [M, points, d]
     # The same noise for every network: what differs between them is the rows, or nothing.
-    shares_t = torch.as_tensor(shares, dtype=data.dtype, device=data.device)[:, None]  # [points, 1]
-    noise_t = torch.as_tensor(noise, dtype=data.dtype, device=data.device)  # [points, d]
+    shares_t = torch.as_tensor(shares, dtype=clean.dtype, device=clean.device)[:, None]  # [points, 1]
+    noise_t = torch.as_tensor(noise, dtype=clean.dtype, device=clean.device)  # [points, d]
     sigma = model.schedule.quantile(shares_t)
-    clean = data[torch.as_tensor(np.repeat(rows, draws, axis=1), device=data.device)]  # [M, points, d]
     absent = None
     if model.knows_absence:
         lacking = rng.random((count * draws, 1)) < settings.drop_columns
         flags = lacking & (rng.random(noise.shape) < rng.random((count * draws, 1)))
-        absent = torch.as_tensor(flags, dtype=data.dtype, device=data.device).expand(members, -1, -1)
+        absent = torch.as_tensor(flags, dtype=clean.dtype, device=clean.device).expand(members, -1, -1)
     inputs = model.inputs(clean + sigma * noise_t, sigma.expand(members, -1, -1), absent)
     return HeldOut(inputs, model.target(clean, noise_t, sigma), absent, settings.holdout_split == "shared")

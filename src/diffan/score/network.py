@@ -7,7 +7,7 @@ carry tangents as well as values, which is what `ordering.curvature` needs: no g
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -73,14 +73,16 @@ class Dropout:
 
     rate: float
 
-    def drop(self, values: Tensor, generator: torch.Generator) -> Tensor:
-        # Random bytes rather than uniforms: eight decisions from each 64-bit draw, which is what CPUs wait for.
-        count = values.numel()
-        words = torch.empty((count + 7) // 8, dtype=torch.int64, device=values.device)
+    def draw(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+        """Random bytes rather than uniforms: eight decisions from each 64-bit draw, which is what CPUs wait for."""
+        count = math.prod(shape)
+        words = torch.empty((count + 7) // 8, dtype=torch.int64, device=generator.device)
+        return words.random_(-(2**63), None, generator=generator).view(torch.uint8)[:count].view(shape)
+
+    def drop(self, values: Tensor, octets: Tensor) -> Tensor:
         threshold = round(256 * self.rate)
-        octets = words.random_(-(2**63), None, generator=generator).view(torch.uint8)[:count]
         kept = (octets >= threshold).to(values.dtype).mul_(256 / (256 - threshold))
-        return values * kept.view_as(values)
+        return values * kept
 
 
 Layer = Linear | Activation | LayerNorm | Dropout
@@ -92,15 +94,28 @@ class Network:
 
     layers: tuple[Layer, ...]
 
-    def forward(self, inputs: Tensor, dropout: torch.Generator | None = None) -> Tensor:
-        """[M, rows, inputs] -> [M, rows, outputs]; dropout only when a generator is given."""
-        values = inputs
+    def forward(self, inputs: Tensor, dropout: Sequence[Tensor] | None = None) -> Tensor:
+        """[M, rows, inputs] -> [M, rows, outputs]; dropout only when its random bytes are given."""
+        values, drawn = inputs, iter(dropout or ())
         for layer in self.layers:
             if not isinstance(layer, Dropout):
                 values = layer.forward(values)
             elif dropout is not None and layer.rate > 0:
-                values = layer.drop(values, dropout)
+                values = layer.drop(values, next(drawn))
         return values
+
+    def draw_dropout(self, rows: int, generator: torch.Generator) -> list[Tensor]:
+        """The random bytes of every dropout for a batch, each [M, rows, width].
+
+        Drawn for the whole batch before it is computed, so that it may be computed in parts.
+        """
+        drawn, width = list[Tensor](), 0
+        for layer in self.layers:
+            if isinstance(layer, Linear):
+                width = int(layer.weight.shape[2])
+            elif isinstance(layer, Dropout) and layer.rate > 0:
+                drawn.append(layer.draw((self.members, rows, width), generator))
+        return drawn
 
     @property
     def members(self) -> int:

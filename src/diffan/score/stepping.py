@@ -1,19 +1,23 @@
 """One training step, eager on the CPU and replayed as a CUDA graph on a GPU.
 
-Networks this small spend their time on kernel launches, not arithmetic; a graph launches a whole step at once.
+Networks this small spend their time on kernel launches, not arithmetic; a graph launches a whole step at once. Where a
+batch does not fit into memory it is computed in parts, whose gradients add up to those of the whole; where several
+processes train together each computes its part.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from diffan.errors import FitError
+from diffan.score.batches import Batches
 from diffan.score.holdout import squared_error
 from diffan.score.model import ScoreModel
+from diffan.score.team import ALONE, Team
 
 EAGER_STEPS = 3  # before a capture, so that the optimiser's state and the libraries' work space exist
 
@@ -24,16 +28,15 @@ class Stepper:
     def __init__(
         self,
         model: ScoreModel,
-        data: Tensor,
-        train_rows: npt.NDArray[np.int64],
+        batches: Batches,
         *,
         learning_rate: float,
-        batch_size: int,
-        seeds: tuple[int, int],
+        noise_seed: int,
+        team: Team = ALONE,
     ) -> None:
-        self._model, self._data = model, data
+        self._model, self._batches, self._team = model, batches, team
         self._parameters = [value.requires_grad_() for value in model.network.tensors().values()]
-        on_gpu = data.device.type == "cuda"
+        on_gpu = model.device.type == "cuda"
         weights = [linear.weight for linear in model.network.linears]
         others = [value for value in self._parameters if all(value is not weight for weight in weights)]
         self._rate = learning_rate
@@ -43,21 +46,17 @@ class Stepper:
                 {"params": others, "weight_decay": 0.0},
             ],
             # A captured step reads the rate from memory, so that it can change between replays.
-            lr=torch.tensor(learning_rate, device=data.device) if on_gpu else learning_rate,
+            lr=torch.tensor(learning_rate, device=model.device) if on_gpu else learning_rate,
             fused=True,
             capturable=on_gpu,
         )
-        self._noise = torch.Generator(data.device).manual_seed(seeds[0])
-        self._shuffler = torch.Generator(data.device).manual_seed(seeds[1])
-        self._train_rows = torch.as_tensor(train_rows, device=data.device)  # [M, rows]
-        self._full = batch_size >= train_rows.shape[1]
-        first = _repeated(self._train_rows, batch_size) if self._full else self._train_rows[:, :batch_size]
-        self._rows = first.clone()  # [M, batch]: the rows of the next step
-        self._shuffled, self._used = self._train_rows, train_rows.shape[1]
-        self._loss_sum = torch.zeros((), device=data.device)
+        self._noise = torch.Generator(model.device).manual_seed(noise_seed)
+        self._loss_sum = torch.zeros((), device=model.device)
         self._taken, self._since = 0, 0  # steps in all, and since the mean loss was asked
+        self._parts = 1  # of a batch, computed one after the other
+        self._warm_up = EAGER_STEPS
         self._graph: torch.cuda.CUDAGraph | None = None
-        self._may_capture = on_gpu
+        self._may_capture = on_gpu and team is ALONE
 
     @property
     def parameters(self) -> list[Tensor]:
@@ -65,18 +64,16 @@ class Stepper:
 
     def step(self) -> None:
         """One update of every network."""
-        if not self._full:
-            self._next_rows()
+        self._batches.advance()
         if self._model.settings.cosine:
             self._set_rate()
         if self._graph is not None:
             self._graph.replay()
-        elif self._may_capture and self._taken >= EAGER_STEPS:
+        elif self._may_capture and self._warm_up == 0:
             self._capture()
-        elif self._may_capture:
-            self._aside()
         else:
-            self._update()
+            self._fitting_update()
+            self._warm_up = max(0, self._warm_up - 1)
         self._taken += 1
         self._since += 1
 
@@ -86,6 +83,33 @@ class Stepper:
         self._loss_sum.zero_()
         self._since = 0
         return mean
+
+    def state(self) -> dict[str, Tensor]:
+        """All that the next steps depend on, as copies."""
+        found = {f"parameter.{k}": value.detach().clone() for k, value in enumerate(self._parameters)}
+        for k, parameter in enumerate(self._parameters):
+            for name, value in self._optimiser.state.get(parameter, {}).items():
+                found[f"optimiser.{k}.{name}"] = value.clone()
+        found |= {f"batches.{name}": value for name, value in self._batches.state().items()}
+        counts = torch.tensor([self._taken, self._since, self._parts])
+        return found | {"noise": self._noise.get_state(), "loss": self._loss_sum.clone(), "counts": counts}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Go on from a state that `state` gave; only before the first step."""
+        for k, parameter in enumerate(self._parameters):
+            start = f"optimiser.{k}."
+            moments = {name[len(start) :]: state[name] for name in state if name.startswith(start)}
+            with torch.no_grad():
+                parameter.copy_(state[f"parameter.{k}"])
+            if moments:
+                self._optimiser.state[parameter] = {
+                    name: value.to(parameter.device) for name, value in moments.items()
+                }
+        places = {name[8:]: value for name, value in state.items() if name.startswith("batches.")}
+        self._batches.restore(places)
+        self._noise.set_state(state["noise"])
+        self._loss_sum.copy_(state["loss"])
+        self._taken, self._since, self._parts = (int(count) for count in state["counts"])
 
     def _set_rate(self) -> None:
         """The rate falls along half a cosine, to zero at max_steps."""
@@ -97,22 +121,67 @@ class Stepper:
             else:
                 group["lr"] = rate
 
+    def _fitting_update(self) -> None:
+        """An update in as many parts as memory asks for: each time it runs out, twice as many."""
+        while True:
+            before = self._noise.get_state()
+            try:
+                if self._may_capture:
+                    self._aside()
+                else:
+                    self._update()
+                return
+            except torch.cuda.OutOfMemoryError:
+                rows = self._batches.clean().shape[1]
+                if 2 * self._parts > rows:
+                    raise FitError(_does_not_fit(self._model)) from None
+                self._parts *= 2
+                self._noise.set_state(before)
+                if self._model.device.type == "cuda":
+                    torch.cuda.empty_cache()
+
     def _update(self) -> None:
         model, members = self._model, self._model.network.members
-        clean = self._data[self._rows]  # [M, batch, d]
+        clean = self._batches.clean()  # [M, batch, d]
         share = torch.rand(*clean.shape[:2], 1, generator=self._noise, device=clean.device)
         noise = torch.randn(clean.shape, generator=self._noise, device=clean.device)
         sigma = model.schedule.quantile(share)
         absent = self._draw_absence(clean)
         inputs = model.inputs(clean + sigma * noise, sigma, absent)
-        output = model.network.forward(inputs, dropout=self._noise)
-        error = squared_error(output, model.target(clean, noise, sigma), absent)
-        loss = error * members  # the sum over networks: each is trained as if it were alone
-        gradients = torch.autograd.grad(loss, self._parameters)
+        target = model.target(clean, noise, sigma)
+        dropout = model.network.draw_dropout(clean.shape[1], self._noise)
+        total: Tensor | None = None
+        gradients: list[Tensor] = []
+        for part, weight in self._parts_of(clean.shape[1], absent):
+            output = model.network.forward(inputs[:, part], [octets[:, part] for octets in dropout])
+            error = squared_error(output, target[:, part], None if absent is None else absent[:, part])
+            if weight is not None:
+                error = error * weight
+            loss = error * members  # the sum over networks: each is trained as if it were alone
+            found = torch.autograd.grad(loss, self._parameters)
+            gradients = [a + b for a, b in zip(gradients, found, strict=True)] if gradients else list(found)
+            total = loss.detach() if total is None else total + loss.detach()
+        if total is None:  # more processes than rows
+            total, gradients = torch.zeros_like(self._loss_sum), list(map(torch.zeros_like, self._parameters))
+        self._team.add_up([*gradients, total])
         for parameter, gradient in zip(self._parameters, gradients, strict=True):
             parameter.grad = gradient
         self._optimiser.step()
-        self._loss_sum += loss.detach() / members
+        self._loss_sum += total / members
+
+    def _parts_of(self, rows: int, absent: Tensor | None) -> Iterator[tuple[slice, Tensor | float | None]]:
+        """The parts of a batch to compute here, and the share of the whole loss that each has; None for all of it."""
+        first, last = self._team.share(rows)
+        if self._parts == 1 and (first, last) == (0, rows):
+            yield slice(None), None
+            return
+        step = max(1, -(-(last - first) // self._parts))
+        for start in range(first, last, step):
+            part = slice(start, min(start + step, last))
+            if absent is None:
+                yield part, (part.stop - part.start) / rows
+            else:
+                yield part, (1 - absent[:, part]).sum() / (1 - absent).sum().clamp(min=1)
 
     def _draw_absence(self, clean: Tensor) -> Tensor | None:
         """Some rows lack columns, each such row a random share of them: 0/1 of the shape of clean."""
@@ -124,11 +193,12 @@ class Stepper:
         return ((uniform < lots[1]) & lacking).to(clean.dtype)
 
     def _aside(self) -> None:
-        side: torch.cuda.Stream = torch.cuda.Stream(self._data.device)  # type: ignore[no-untyped-call]
-        side.wait_stream(torch.cuda.current_stream(self._data.device))
+        device = self._model.device
+        side: torch.cuda.Stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        side.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(side):
             self._update()
-        torch.cuda.current_stream(self._data.device).wait_stream(side)
+        torch.cuda.current_stream(device).wait_stream(side)
 
     def _capture(self) -> None:
         graph = torch.cuda.CUDAGraph()
@@ -138,25 +208,15 @@ class Stepper:
                 self._update()
         except (RuntimeError, AttributeError):
             self._may_capture = False
-            self._update()
+            self._fitting_update()
             return
         self._graph = graph
         graph.replay()
 
-    def _next_rows(self) -> None:
-        """The next rows of a shuffled pass over the data; the rest of a pass shorter than a batch is left out."""
-        members, count = self._train_rows.shape
-        batch = self._rows.shape[1]
-        if self._used + batch > count:
-            orders = [
-                torch.randperm(count, generator=self._shuffler, device=self._rows.device)
-                for _ in range(members)
-            ]
-            self._shuffled, self._used = self._train_rows.gather(1, torch.stack(orders)), 0
-        self._rows.copy_(self._shuffled[:, self._used : self._used + batch])
-        self._used += batch
 
-
-def _repeated(rows: Tensor, batch_size: int) -> Tensor:
-    """Whole passes over the rows, so that a small table still fills a batch: each row equally often."""
-    return rows.repeat(1, max(1, batch_size // rows.shape[1]))
+def _does_not_fit(model: ScoreModel) -> str:
+    weights = sum(value.numel() for value in model.network.tensors().values())
+    return (
+        f"Training does not fit into the GPU's memory even one row at a time: the networks alone take "
+        f"{16 * weights / 2**20:,.0f} MiB; take device='cpu', a smaller width or fewer networks (ensemble)."
+    )

@@ -7,6 +7,7 @@ decides when to stop: one stopping point for all variables, judged on noise that
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,14 +17,17 @@ from torch import Tensor
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from diffan.errors import FitError, InputError
+from diffan.keeping import Forgetful, Stage
 from diffan.progress import Progress, Silent, Task
-from diffan.score.holdout import HeldOut, hold_out, split_rows
+from diffan.score.batches import TrainingRows, training_rows
+from diffan.score.holdout import HeldOut, hold_out
 from diffan.score.model import ScoreModel
 from diffan.score.network import Network, make_network
+from diffan.score.snapshot import Log, Losses, Standing, as_finished, copied, finished
 from diffan.score.stepping import Stepper
+from diffan.score.team import ALONE, Team
 from diffan.settings import ScoreSettings
 
-Losses = dict[str, list[float]]
 LEAST_ROWS = 10
 SLOWER = 0.3
 
@@ -40,29 +44,47 @@ def train(
     progress: Progress | None = None,
     *,
     warm_start: ScoreModel | None = None,
+    columns: Sequence[int] | None = None,
+    place: Stage | None = None,
+    team: Team = ALONE,
 ) -> tuple[ScoreModel, Losses]:
-    """Learn the score of standardised rows [n, d]; the losses are curves over 'step', 'train' and 'validation'."""
+    """Learn the score of standardised rows [n, d]; the losses are curves over 'step', 'train' and 'validation'.
+
+    Only of these `columns`, if given. A memory map is read a mini-batch at a time. Progress is left at `place`, and
+    taken up from there; a `team` shares every batch.
+    """
     if values.ndim != 2 or values.shape[0] < LEAST_ROWS:
         raise InputError(
             f"A score needs a table of at least {LEAST_ROWS} rows. Got shape {values.shape} instead."
         )
-    data = torch.tensor(np.asarray(values, dtype=np.float32), device=device)
-    split = split_rows(len(values), settings, rng)
+    place = place or Forgetful().stage("train")
+    saved = place.load()
+    if saved is not None and saved.record["phase"] == "done":
+        return finished(saved, settings, device)
+    rows = training_rows(values, device, columns)
+    split = rows.split(settings, rng)
     fixed_noise_seed = int(rng.integers(2**62))
     rate = settings.learning_rate
-    for _ in range(settings.restarts + 1):
+    for number in range(settings.restarts + 1):
         first, noise, shuffle = (int(seed) for seed in rng.integers(2**62, size=3))
-        attempt = _Attempt(data, settings, rate, (first, noise, shuffle), warm_start)
-        held_out = hold_out(data, split.held_out, attempt.start(), np.random.default_rng(fixed_noise_seed))
+        attempt = _Attempt(rows, settings, rate, (first, noise, shuffle), warm_start, team)
+        if saved is not None and number < saved.record["attempt"]:
+            rate *= SLOWER
+            continue
+        held_out = hold_out(
+            rows.take, split.held_out, attempt.start(), np.random.default_rng(fixed_noise_seed)
+        )
         try:
             with (progress or Silent()).task("score", settings.max_steps) as task:
-                network, best_step, losses = _stop_early(attempt, split.train, held_out, task)
-            if settings.refit:
-                network = _run_for(attempt, best_step)
+                start = saved if saved is not None and number == saved.record["attempt"] else None
+                found = _stop_early(attempt, split.train, held_out, task, Log(place, number, start))
+            network = _run_for(attempt, found.best_step) if settings.refit else found.best
         except _NotANumber:
             rate *= SLOWER
             continue
-        return ScoreModel.of(network, settings), losses
+        model = ScoreModel.of(network, settings)
+        place.save(*as_finished(model, found.losses))
+        return model, found.losses
     raise FitError(
         f"The training loss was not a number {settings.restarts + 1} times, last at a learning rate of "
         f"{rate / SLOWER:.2g}; look for extreme values in the table or set a lower learning_rate."
@@ -73,35 +95,36 @@ def train(
 class _Attempt:
     """What one attempt at training needs; two runs of the same attempt begin alike."""
 
-    data: Tensor  # [n, d]
+    rows: TrainingRows
     settings: ScoreSettings
     rate: float
     seeds: tuple[int, int, int]  # first weights, noise, shuffling
     warm_start: ScoreModel | None
+    team: Team
 
     def start(self) -> ScoreModel:
-        d = self.data.shape[1]
+        d, device = self.rows.n_variables, self.rows.device
         if self.warm_start is None:
-            generator = torch.Generator(self.data.device).manual_seed(self.seeds[0])
+            generator = torch.Generator(device).manual_seed(self.seeds[0])
             return ScoreModel.of(make_network(d, self.settings, generator), self.settings)
         if self.warm_start.n_variables != d:
             raise InputError(
                 f"A warm start must be a model of {d} variables. Got one of {self.warm_start.n_variables} instead."
             )
-        copied = self.warm_start.network.mapped(lambda _, value: value.detach().clone().to(self.data.device))
+        copied = self.warm_start.network.mapped(lambda _, value: value.detach().clone().to(device))
         return ScoreModel.of(copied, self.settings)
 
     def descent(self, train_rows: npt.NDArray[np.int64]) -> _Descent:
         model = self.start()
+        size = self.settings.batch_size or auto_batch_size(self.rows.count(train_rows))
         stepper = Stepper(
             model,
-            self.data,
-            train_rows,
+            self.rows.batches(train_rows, size, self.seeds[2]),
             learning_rate=self.rate,
-            batch_size=self.settings.batch_size or auto_batch_size(train_rows.shape[1]),
-            seeds=self.seeds[1:],
+            noise_seed=self.seeds[1],
+            team=self.team,
         )
-        return _Descent(stepper, _copy(model.network), self.settings)
+        return _Descent(stepper, copied(model.network), self.settings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,16 +149,21 @@ class _Descent:
 
 
 def _stop_early(
-    attempt: _Attempt, train_rows: npt.NDArray[np.int64], held_out: HeldOut, task: Task
-) -> tuple[Network, int, Losses]:
-    """Descend until the held-out loss of the averaged weights stops falling; the best weights, their step, the losses."""
+    attempt: _Attempt, train_rows: npt.NDArray[np.int64], held_out: HeldOut, task: Task, log: Log
+) -> Standing:
+    """Descend until the held-out loss of the averaged weights stops falling; the best weights and how they came."""
     settings, descent = attempt.settings, attempt.descent(train_rows)
-    best, best_step = _copy(descent.averaged), 0
-    at_start = held_out.loss(descent.averaged)
-    losses: Losses = {"step": [0.0], "train": [math.nan], "validation": [at_start]}
-    # Fresh weights are never the answer, even if nothing better comes: a score of nothing says nothing.
-    lowest = math.inf if attempt.warm_start is None else at_start
-    for step in range(1, settings.max_steps + 1):
+    standing = log.resumed(descent.stepper, descent.averaged)
+    if standing is None:
+        at_start = held_out.loss(descent.averaged)
+        losses: Losses = {"step": [0.0], "train": [math.nan], "validation": [at_start]}
+        # Fresh weights are never the answer, even if nothing better comes: a score of nothing says nothing.
+        lowest = math.inf if attempt.warm_start is None else at_start
+        standing = Standing(0, copied(descent.averaged), 0, lowest, losses)
+    task.advance(standing.step)
+    for step in range(standing.step + 1, settings.max_steps + 1):
+        if standing.step - standing.best_step >= settings.patience:
+            break
         descent.step(step)
         if step % settings.check_every and step != settings.max_steps:
             continue
@@ -143,28 +171,23 @@ def _stop_early(
         if not math.isfinite(loss):
             raise _NotANumber
         for name, value in (("step", float(step)), ("train", train_loss), ("validation", loss)):
-            losses[name].append(value)
+            standing.losses[name].append(value)
         task.advance(settings.check_every, f"held-out loss {loss:.4f}")
-        if loss < lowest:
-            best, lowest, best_step = _copy(descent.averaged), loss, step
-        elif step - best_step >= settings.patience:
-            break
-    return best, best_step, losses
+        standing.step = step
+        if loss < standing.lowest:
+            standing.best, standing.lowest, standing.best_step = copied(descent.averaged), loss, step
+        log.keep(standing, descent.stepper, descent.averaged)
+    return standing
 
 
 def _run_for(attempt: _Attempt, steps: int) -> Network:
     """Descend on every row for a given number of steps."""
-    every = np.tile(np.arange(len(attempt.data)), (attempt.settings.ensemble, 1))
-    descent = attempt.descent(every)
+    descent = attempt.descent(attempt.rows.everything(attempt.settings.ensemble))
     for step in range(1, steps + 1):
         descent.step(step)
     if steps:
         descent.train_loss()
     return descent.averaged
-
-
-def _copy(network: Network) -> Network:
-    return network.mapped(lambda _, value: value.detach().clone())
 
 
 def _average(averages: list[Tensor], parameters: list[Tensor], decay: float, step: int) -> None:

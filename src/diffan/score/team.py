@@ -1,0 +1,48 @@
+"""Several processes that train one model: each computes a part of every batch, and gradients are added up.
+
+Every process draws the same noise for the whole batch and takes its own rows of it, so that the sum over processes is
+what one process would have computed, up to the order of additions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Team:
+    """Which of how many processes this one is."""
+
+    rank: int = 0
+    size: int = 1
+
+    def share(self, rows: int) -> tuple[int, int]:
+        """The rows of a batch that fall to this process, from first to before last."""
+        return rows * self.rank // self.size, rows * (self.rank + 1) // self.size
+
+    def add_up(self, tensors: Sequence[Tensor]) -> None:
+        """Replace every tensor by its sum over all processes, in one message."""
+        if self.size == 1:
+            return
+        flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
+        torch.distributed.all_reduce(flat)
+        first = 0
+        for tensor in tensors:
+            last = first + tensor.numel()
+            tensor.copy_(flat[first:last].view_as(tensor))
+            first = last
+
+
+ALONE = Team()
+
+
+def present_team() -> Team:
+    """The processes of the torch.distributed group this one belongs to; itself alone without one."""
+    if not torch.distributed.is_available() or not torch.distributed.is_initialized():
+        return ALONE
+    size = torch.distributed.get_world_size()
+    return Team(torch.distributed.get_rank(), size) if size > 1 else ALONE
