@@ -14,12 +14,13 @@ SOURCE = Path(diffan.__file__).parent
 # From the ground up; a module may import from its own layer's package and from lower layers only.
 LAYERS = [
     {"errors", "progress", "versions", "threads"},
-    {"options", "context", "dag", "files", "evidence", "settings"},
+    {"options", "context", "dag", "files", "evidence", "settings", "inspection.values"},
     {"table", "ordering.result"},
     {"discovery", "additive", "simulate", "metrics", "datasets"},
     {"exports", "algorithm"},
     {"score"},
     {"ordering", "likelihood", "pruning"},
+    {"inspection"},
     {"report"},
     {"runfolder"},
     {"baselines", "finish"},
@@ -30,7 +31,7 @@ LAYERS = [
 ]
 FACADES = {"__init__", "baselines.__init__"}  # they import lazily what they only pass on
 # discovery.save and discovery.report hand the finished result to those who write it, inside the function
-HAND_OVER = {("discovery", "runfolder"), ("discovery", "report")}
+HAND_OVER = {("discovery", "runfolder"), ("discovery", "report"), ("discovery", "exports")}
 
 
 def layer(module: str) -> int:

@@ -172,12 +172,46 @@ def evaluate(run: Path, /, *, truth: Path, as_json: Json = False) -> None:
 
 
 @app.command
+def report(
+    run: Path,
+    /,
+    *,
+    truth: Path | None = None,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    open_page: Annotated[bool, Parameter(name="--open", negative="")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Rebuild the report page of a saved run; with a known truth, its edges are marked and scored.
+
+    Parameters
+    ----------
+    run
+        A run folder.
+    truth
+        Adjacency CSV with named rows (causes) and columns (effects), or a run folder.
+    output
+        File to write (report.html in the run folder when not given).
+    open_page
+        Show the page in the browser.
+    """
+    page = output or (run if run.is_dir() else run.parent) / "report.html"
+    diffan.load(run).report(page, truth=None if truth is None else load_dag(truth))
+    if not quiet:
+        _say(f"written {page}")
+    if open_page:
+        import webbrowser
+
+        webbrowser.open(page.resolve().as_uri())
+
+
+@app.command
 def demo(
     *, output: Output = Path("demo"), seed: Seed = 0, device: Device = "auto", quiet: Quiet = False
 ) -> None:
     """Simulate a table of 10 variables, discover its graph, print the scores and write the report."""
     simulate(output=output / "simulated", nodes=10, samples=1000, seed=seed, quiet=quiet)
     discover(output / "simulated" / "data.csv", output=output / "run", seed=seed, device=device, quiet=quiet)
+    report(output / "run", truth=output / "simulated" / "truth.csv", quiet=True)
     _show_scores(_scores(output / "simulated" / "truth.csv", output / "run"), as_json=False)
 
 

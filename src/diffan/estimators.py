@@ -24,6 +24,7 @@ _COMMON: dict[str, Any] = {
     "progress": False,
     "refine": "auto",
     "edges": "auto",
+    "inspect": True,
 }
 
 

@@ -13,6 +13,7 @@ from diffan.context import Context
 from diffan.discovery import Discovery
 from diffan.errors import InputError
 from diffan.finish import Edges, Refine, resolve, stages
+from diffan.inspection.look import inspected
 from diffan.likelihood.settings import LikelihoodSettings
 from diffan.options import apply, as_record
 from diffan.ordering.result import Ordering
@@ -68,6 +69,7 @@ def discover(
     standardize: bool = True,
     refine: Refine = "auto",
     edges: Edges = "auto",
+    inspect: bool = True,
     progress: bool | Progress = False,
     **options: Any,
 ) -> Discovery:
@@ -80,6 +82,9 @@ def discover(
     `refine` mends the order by a likelihood ("kernel" sees interactions, "additive" does not, False leaves it);
     `edges` chooses them by the same likelihood or by additive tests (CAM pruning). "auto" is both by likelihood for
     DiffAN up to 100 variables, and neither for the baselines and the paper's preset, which stay as published.
+
+    `inspect` fits each variable on its parents once more and keeps the effect curves, diagnostics and up to 200 sampled
+    rows for the report; with False nothing of the table itself is kept.
     """
     entry = _method(method)
     if preset not in PRESETS:
@@ -123,10 +128,10 @@ def discover(
             method=method,
             settings=record,
         )
-    # The likelihood finds its own cutoff from its null; one that was asked for replaces it.
-    return (
-        result.at_cutoff(prune_settings.cutoff) if edges == "likelihood" and "cutoff" in options else result
-    )
+        # The likelihood finds its own cutoff from its null; one that was asked for replaces it.
+        if edges == "likelihood" and "cutoff" in options:
+            result = result.at_cutoff(prune_settings.cutoff)
+        return inspected(result, table) if inspect else result
 
 
 def _method(name: str) -> Method:
