@@ -155,10 +155,15 @@ def _variance_sorted(result: Discovery, table: Table) -> Diagnostic:
     topic = "Would a sort by variance give this order?"
     share, pairs = sortability(result.dag, table.scale)
     if pairs < FEWEST_PAIRS:
-        return Diagnostic(topic, "fine", "Too few paths to say whether the variance grows along the order.", "")
+        return Diagnostic(
+            topic, "fine", "Too few paths to say whether the variance grows along the order.", ""
+        )
     if 1 - SORTABLE < share < SORTABLE:
         return Diagnostic(
-            topic, "fine", f"No: the variance grows along {100 * share:.0f} % of the paths, 50 % is chance.", ""
+            topic,
+            "fine",
+            f"No: the variance grows along {100 * share:.0f} % of the paths, 50 % is chance.",
+            "",
         )
     used = "" if table.standardized else " and the columns were not standardised, so it may have been used"
     return Diagnostic(

@@ -61,7 +61,8 @@ def _normality(residuals: FloatArray) -> FloatArray:
 
     if len(residuals) < 20:  # the test's kurtosis part is not valid below
         return np.ones(residuals.shape[1])
-    return np.nan_to_num(stats.normaltest(residuals, axis=0).pvalue, nan=1.0)
+    p_values: FloatArray = np.nan_to_num(stats.normaltest(residuals, axis=0).pvalue, nan=1.0)
+    return p_values
 
 
 def _rounded(values: FloatArray) -> FloatArray:

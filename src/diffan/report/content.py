@@ -50,7 +50,12 @@ def as_script_text(content: Mapping[str, Any]) -> str:
     """JSON that no browser can take for markup, whatever the names hold."""
     text = json.dumps(content, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     text = text.encode("utf-8", "replace").decode()  # a lone surrogate has no place in a file
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026").replace("\u2028", "\\u2028")
+    return (
+        text.replace("<", "\\u003c")
+        .replace(">", "\\u003e")
+        .replace("&", "\\u0026")
+        .replace("\u2028", "\\u2028")
+    )
 
 
 def _tests(result: Discovery) -> dict[str, Any]:

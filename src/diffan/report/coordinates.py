@@ -6,6 +6,8 @@ regression, which pooling neighbours solves exactly; sweeping up and down settle
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 
 from diffan.report.layers import Layered
@@ -16,6 +18,7 @@ BEND_GAP = 16.0  # beside a passing edge
 BEND_PULL = 8.0  # two bends of one edge want one line
 END_PULL = 2.0  # a bend and a node
 NODE_PULL = 1.0
+STRAIGHTENINGS = 2
 STAY = 0.05  # of a vertex without neighbours on that side
 
 
@@ -32,7 +35,9 @@ def horizontal(found: Layered, widths: Sequence[float]) -> list[float]:
     for turn in range(ROUNDS):
         settle_both = turn >= ROUNDS - 6
         for layer in found.layers if turn % 2 == 0 else found.layers[::-1]:
-            _settle(found, widths, x, layer, up=settle_both or turn % 2 == 0, down=settle_both or turn % 2 == 1)
+            _settle(
+                found, widths, x, layer, up=settle_both or turn % 2 == 0, down=settle_both or turn % 2 == 1
+            )
     _straighten(found, widths, x)
     return x
 
@@ -50,7 +55,7 @@ def _settle(
                 pull += strength
         wanted.append(total / pull)
         weights.append(pull)
-    gaps = [_distance(found, widths, a, b) for a, b in zip(layer[:-1], layer[1:], strict=True)]
+    gaps = [_distance(found, widths, a, b) for a, b in itertools.pairwise(layer)]
     for vertex, place in zip(layer, _spaced(wanted, weights, gaps), strict=True):
         x[vertex] = place
 
@@ -73,24 +78,32 @@ def _spaced(wanted: list[float], weights: list[float], gaps: list[float]) -> lis
 
 
 def _straighten(found: Layered, widths: Sequence[float], x: list[float]) -> None:
-    """Put all bends of an edge on one line where there is room for it."""
+    """Put neighbouring bends of an edge on one line, as long a run of them as there is room for."""
     left: dict[int, int] = {}
     right: dict[int, int] = {}
     for layer in found.layers:
-        for a, b in zip(layer[:-1], layer[1:], strict=True):
+        for a, b in itertools.pairwise(layer):
             left[b], right[a] = a, b
-    for chain in found.chains:
-        bends = chain[1:-1]
-        if len(bends) < 2:
-            continue
-        line = sorted(x[v] for v in bends)[len(bends) // 2]
-        if all(
-            (v not in left or line - x[left[v]] >= _distance(found, widths, left[v], v))
-            and (v not in right or x[right[v]] - line >= _distance(found, widths, v, right[v]))
-            for v in bends
-        ):
-            for vertex in bends:
-                x[vertex] = line
+    for chain in found.chains * STRAIGHTENINGS:
+        line: list[int] = []
+        low, high = -math.inf, math.inf
+        for v in chain[1:-1]:
+            least = x[left[v]] + _distance(found, widths, left[v], v) if v in left else -math.inf
+            most = x[right[v]] - _distance(found, widths, v, right[v]) if v in right else math.inf
+            if line and max(low, least) > min(high, most):
+                _align(line, low, high, x)
+                line, low, high = [], -math.inf, math.inf
+            line.append(v)
+            low, high = max(low, least), min(high, most)
+        _align(line, low, high, x)
+
+
+def _align(line: list[int], low: float, high: float, x: list[float]) -> None:
+    if low > high:  # one bend squeezed by rounding stays where it is
+        return
+    middle = sum(x[v] for v in line) / max(len(line), 1)
+    for vertex in line:
+        x[vertex] = min(max(middle, low), high)
 
 
 def _pull(found: Layered, one: int, other: int) -> float:

@@ -6,6 +6,7 @@ the graph out anew when its cutoff moves; a test in a browser holds both to the 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,7 +47,7 @@ def layered(n_nodes: int, edges: Sequence[Edge]) -> Layered:
             below.append([])
         chain.append(target)
         chains.append(chain)
-        for upper, lower in zip(chain[:-1], chain[1:], strict=True):
+        for upper, lower in itertools.pairwise(chain):
             below[upper].append(lower)
             above[lower].append(upper)
     found = Layered(n_nodes, [], level, above, below, chains)

@@ -11,7 +11,7 @@ from diffan.report.crossings import reduce_crossings
 from diffan.report.layers import Edge, Layered, layered
 
 NODE_HEIGHT = 30.0
-LAYER_GAP = 58.0  # the least free height between layers
+LAYER_GAP = 46.0  # the least free height between layers
 MOST_GAP = 300.0
 ASPECT = 1.7  # wanted width over height
 PART_GAP = 44.0  # between components

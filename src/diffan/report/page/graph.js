@@ -77,9 +77,15 @@ function drawnNode(node) {
   },
     s('title', {}, nameOf(node)),
     s('rect', { class: 'box', x: -half, y: -15, width, height: 30, rx: 8 }),
-    s('rect', { class: 'place', x: -half + 7, y: -8, width: 5, height: 16, rx: 2.5, fill: orderColour(node) }),
-    s('rect', { class: 'blob', x: -half, y: -15, width, height: 30, rx: 8, fill: orderColour(node) }),
+    s('rect', { class: 'place', x: -half + 7, y: -8, width: 5, height: 16, rx: 2.5, style: `fill: ${orderColour(node)}` }),
+    s('rect', { class: 'blob', x: -half, y: -15, width, height: 30, rx: 8, style: `fill: ${orderColour(node)}` }),
     s('text', { x: 6, y: 0.5 }, scene.labels[node]));
+}
+
+// Asked for once and again after a resize: asking makes the browser lay out everything that is new.
+function canvasSize() {
+  if (!scene.size) scene.size = canvas.getBoundingClientRect();
+  return scene.size;
 }
 
 function applyView() {
@@ -93,7 +99,7 @@ function applyView() {
 function floatLabels(far) {
   floating.replaceChildren();
   if (!far || !scene.layout) return;
-  const { width, height } = canvas.getBoundingClientRect(), taken = [];
+  const { width, height } = canvasSize(), taken = [];
   const wanted = run.order.map((node, place) => ({ node, place, weight: state.parents[node].length + state.children[node].length }));
   for (const one of wanted) if (scene.byNode[one.node].classList.contains('on')) one.weight += 1e6;
   wanted.sort((a, b) => b.weight - a.weight || a.place - b.place);
@@ -110,7 +116,7 @@ function floatLabels(far) {
 }
 
 function fit() {
-  const { width, height } = canvas.getBoundingClientRect(), layout = scene.layout;
+  const { width, height } = canvasSize(), layout = scene.layout;
   if (!width || !layout) return;
   const margin = 26;
   scene.k = Math.min((width - 2 * margin) / Math.max(layout.width, 1), (height - 2 * margin) / Math.max(layout.height, 1), 1.6);
@@ -120,7 +126,7 @@ function fit() {
 }
 
 function zoom(factor, cx, cy) {
-  const { width, height } = canvas.getBoundingClientRect();
+  const { width, height } = canvasSize();
   const x = cx === undefined ? width / 2 : cx, y = cy === undefined ? height / 2 : cy;
   const k = Math.min(Math.max(scene.k * factor, 0.02), NEAREST);
   scene.x = x - ((x - scene.x) * k) / scene.k;
@@ -130,7 +136,7 @@ function zoom(factor, cx, cy) {
 }
 
 function centreOn(node) {
-  const { width, height } = canvas.getBoundingClientRect();
+  const { width, height } = canvasSize();
   const nx = scene.layout.x[rank[node]], ny = scene.layout.y[rank[node]];
   const sx = scene.x + scene.k * nx, sy = scene.y + scene.k * ny;
   const hidden = sx < 60 || sy < 40 || sx > width - 60 || sy > height - 40;

@@ -3,8 +3,8 @@
 const LAYOUT = {
   passes: 4, small: 12, breadth: 1.2,
   sweeps: 24, patience: 6, swapRounds: 8, swapLimit: 1500,
-  rounds: 30, nodeGap: 26, bendGap: 16, pulls: [1, 2, 8], stay: 0.05,
-  nodeHeight: 30, layerGap: 58, mostGap: 300, aspect: 1.7, partGap: 44, aloneGap: 16, portGap: 13, portMargin: 9,
+  rounds: 30, nodeGap: 26, bendGap: 16, pulls: [1, 2, 8], stay: 0.05, straightenings: 2,
+  nodeHeight: 30, layerGap: 46, mostGap: 300, aspect: 1.7, partGap: 44, aloneGap: 16, portGap: 13, portMargin: 9,
 };
 
 function layered(n, edges) {
@@ -187,15 +187,27 @@ function straighten(found, x, distance) {
   const left = new Map(), right = new Map();
   for (const layer of found.layers)
     for (let k = 1; k < layer.length; k++) { left.set(layer[k], layer[k - 1]); right.set(layer[k - 1], layer[k]); }
-  for (const chain of found.chains) {
-    const bends = chain.slice(1, -1);
-    if (bends.length < 2) continue;
-    const line = bends.map((v) => x[v]).sort((a, b) => a - b)[Math.floor(bends.length / 2)];
-    const free = bends.every((v) =>
-      (!left.has(v) || line - x[left.get(v)] >= distance(left.get(v), v)) &&
-      (!right.has(v) || x[right.get(v)] - line >= distance(v, right.get(v))));
-    if (free) for (const v of bends) x[v] = line;
-  }
+  const align = (line, low, high) => {
+    if (low > high) return;
+    const middle = line.reduce((sum, v) => sum + x[v], 0) / Math.max(line.length, 1);
+    for (const v of line) x[v] = Math.min(Math.max(middle, low), high);
+  };
+  for (let time = 0; time < LAYOUT.straightenings; time++)
+    for (const chain of found.chains) {
+      let line = [], low = -Infinity, high = Infinity;
+      for (const v of chain.slice(1, -1)) {
+        const least = left.has(v) ? x[left.get(v)] + distance(left.get(v), v) : -Infinity;
+        const most = right.has(v) ? x[right.get(v)] - distance(v, right.get(v)) : Infinity;
+        if (line.length && Math.max(low, least) > Math.min(high, most)) {
+          align(line, low, high);
+          line = []; low = -Infinity; high = Infinity;
+        }
+        line.push(v);
+        low = Math.max(low, least);
+        high = Math.min(high, most);
+      }
+      align(line, low, high);
+    }
 }
 
 function components(n, edges) {

@@ -60,9 +60,10 @@ function start() {
   byId('more-edges').addEventListener('click', () => { table.all = true; showEdges(); });
   byId('show-truth').addEventListener('change', (event) => { state.showTruth = event.target.checked; setCutoff(state.cutoff, true); showEdges(); });
   byId('theme').addEventListener('click', () => setTheme(document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark'));
-  window.addEventListener('resize', () => { clearTimeout(start.later); start.later = setTimeout(fit, 80); });
-  window.addEventListener('beforeprint', () => { table.all = true; showEdges(); select(null); fit(); });
-  chooseEdges();
+  window.addEventListener('resize', () => { clearTimeout(start.later); start.later = setTimeout(() => { scene.size = null; fit(); }, 80); });
+  window.addEventListener('beforeprint', () => { table.all = true; showEdges(); select(null); scene.size = null; fit(); });
+  window.addEventListener('afterprint', () => { scene.size = null; fit(); });
+  canvasSize();
   setCutoff(run.cutoff, 'first');
   showDiagnostics();
   showOrder();

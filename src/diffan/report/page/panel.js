@@ -13,12 +13,14 @@ const MARKS = { correct: 'in the true graph', extra: 'not in the true graph', re
 
 const share = (value) => `${(100 * value).toFixed(0)} %`;
 
+showPanel.last = null;
 function showPanel() {
   const choice = state.selected, panel = byId('panel');
   if (!choice) panel.replaceChildren(...overview());
   else if (choice.node !== undefined) panel.replaceChildren(...nodeFacts(choice.node));
   else panel.replaceChildren(...edgeFacts(choice.edge));
-  panel.scrollTop = 0;
+  if (showPanel.last !== choice) panel.scrollTop = 0;
+  showPanel.last = choice;
 }
 
 function overview() {

@@ -98,5 +98,6 @@ const say = (text) => { byId('said').textContent = text; };
 const CIVIDIS = [[0, 44, 96], [44, 65, 110], [82, 86, 109], [112, 108, 114], [140, 132, 120], [171, 157, 114], [204, 184, 98], [237, 213, 71]];
 function orderColour(node) {
   const at = d > 1 ? (rank[node] / (d - 1)) * (CIVIDIS.length - 1) : 0, low = Math.min(Math.floor(at), CIVIDIS.length - 2);
-  return `rgb(${CIVIDIS[low].map((c, k) => Math.round(c + (CIVIDIS[low + 1][k] - c) * (at - low))).join(',')})`;
+  const rgb = CIVIDIS[low].map((c, k) => Math.round(c + (CIVIDIS[low + 1][k] - c) * (at - low)));
+  return `color-mix(in srgb, rgb(${rgb.join(',')}), white var(--order-lift))`;
 }
