@@ -84,7 +84,7 @@ def _dependence(result: Discovery, seen: Inspection) -> Diagnostic:
         "doubt" if len(left) > tests / 4 else "note",
         f"The spread of the residual still varies with the cause on {_count(left, 'edge', 'edges')} "
         f"({_edges(left)}), which additive noise rules out.",
-        "Look at their residual plots; try transform='log' or 'rank', and think of a missing common cause.",
+        f"Look at their residual plots; {_other_transform(result)}, and think of a missing common cause.",
         edges=tuple(left),
     )
 
@@ -100,7 +100,7 @@ def _noise_shape(result: Discovery, seen: Inspection) -> Diagnostic:
         "note",
         f"The residuals of {_share(odd, result.names)} are far from Gaussian ({_names(odd)}); leaf rules such as "
         "that of DiffAN and SCORE are derived for Gaussian noise.",
-        "Compare with method='nogam', which does not assume it, or try transform='rank'.",
+        f"Compare with method='nogam', which does not assume it, or {_other_transform(result)}.",
         variables=tuple(odd),
     )
 
@@ -226,6 +226,11 @@ def _row_count(table: Table) -> Diagnostic:
         f"Only {n} rows for {d} columns; below {ROWS_PER_COLUMN} rows a column expect missed and reversed edges.",
         "Collect more rows, or leave out columns that matter least.",
     )
+
+
+def _other_transform(result: Discovery) -> str:
+    others = [f"'{name}'" for name in ("log", "rank") if name != result.settings.get("transform")]
+    return f"try transform={' or '.join(others)}"
 
 
 def _count(items: Sequence[object], one: str, many: str) -> str:

@@ -54,7 +54,7 @@ def from_json(content: Any, names: tuple[str, ...]) -> Inspection:
     """The inverse of `to_json`; raises ValueError with what is wrong."""
     if not isinstance(content, dict) or content.get("format") != "diffan-inspection":
         raise ValueError("it is not the second look of a run")
-    if content.get("schema") != SCHEMA:
+    if content.get("schema") is True or content.get("schema") != SCHEMA:
         raise ValueError(f"its schema is {content.get('schema')!r}, this diffan reads {SCHEMA}")
     if _part(content, "names", list) != list(names):
         raise ValueError("it names other variables than graph.json")

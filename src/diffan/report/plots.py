@@ -24,6 +24,7 @@ FORMATS = (".png", ".svg", ".pdf")
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#5b6b79"
 PIXELS = 90.0  # of the layout per inch
 MOST_LABELS = 60
+MOST_INCHES = 40.0  # of a side; larger graphs are drawn smaller
 MOST_CURVES = 36
 RESOLUTION = 150
 
@@ -89,13 +90,18 @@ def _graph(figure: Figure, result: Discovery, truth: Dag | None) -> None:
     from matplotlib.patches import FancyBboxPatch
 
     drawn = drawing(result, truth)
-    figure.set_size_inches(
-        min(max(drawn.width / PIXELS + 0.4, 3), 60), min(max(drawn.height / PIXELS + 0.4, 2), 60)
-    )
-    axes = figure.add_subplot()
-    axes.set(xlim=(-12, drawn.width + 12), ylim=(drawn.height + 12, -12), aspect="equal")
+    marks = [
+        mark for mark in ("correct", "missing", "extra", "reversed") if mark in {a.mark for a in drawn.arrows}
+    ]
+    top = 46.0 if marks else 12.0
+    width, height = max(drawn.width + 24, 300.0 if marks else 0.0), drawn.height + 12 + top
+    shrink = min(1.0, MOST_INCHES * PIXELS / max(width, height))
+    figure.set_layout_engine("none")
+    figure.set_size_inches(width * shrink / PIXELS, height * shrink / PIXELS)
+    axes = figure.add_axes((0, 0, 1, 1))
+    middle = drawn.width / 2
+    axes.set(xlim=(middle - width / 2, middle + width / 2), ylim=(drawn.height + 12, -top))
     axes.axis("off")
-    shrink = min(figure.get_figwidth() * PIXELS / (drawn.width + 24), 1.0)
     for arrow in drawn.arrows:
         _draw_arrow(axes, arrow, shrink)
     for box in drawn.boxes:
@@ -116,12 +122,11 @@ def _graph(figure: Figure, result: Discovery, truth: Dag | None) -> None:
             box.label,
             ha="center",
             va="center_baseline",
-            fontsize=9 * shrink,
+            fontsize=10 * shrink,
             parse_math=False,
         )
-    marks = {arrow.mark for arrow in drawn.arrows} - {""}
     if marks:
-        _mark_legend(axes, [mark for mark in ("correct", "missing", "extra", "reversed") if mark in marks])
+        _mark_legend(axes, marks)
 
 
 def _draw_arrow(axes: Any, arrow: Arrow, shrink: float) -> None:
@@ -161,7 +166,7 @@ def _mark_legend(axes: Any, marks: list[str]) -> None:
         lines.append(
             Line2D([], [], color=COLOURS[mark], linestyle=(0, dash) if dash else "solid", label=mark)
         )
-    axes.legend(handles=lines, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(lines), frameon=False)
+    axes.legend(handles=lines, loc="upper center", ncols=len(lines), frameon=False, fontsize=8, handlelength=3.2)
 
 
 def _order(figure: Figure, result: Discovery) -> None:
@@ -238,7 +243,7 @@ def _adjacency(figure: Figure, result: Discovery) -> None:
     strength = np.where(
         result.evidence.tested, -np.log10(np.maximum(result.evidence.p_values, 1e-30)) / 30, np.nan
     )
-    shown = np.where(result.evidence.chosen, 1.0, 0.6 * strength)[cells]
+    shown = np.where(result.evidence.chosen, 1.0, 0.06 + 0.55 * strength)[cells]
     side = min(max(3.2, 0.24 * len(place) + 1), 14)
     figure.set_size_inches(side, side)
     axes = figure.add_subplot()

@@ -11,6 +11,7 @@ const MEASURES = {
 };
 const MARKS = { correct: 'in the true graph', extra: 'not in the true graph', reversed: 'the other way round in the true graph' };
 
+const pText = (edge) => (edge.p < 1e-300 ? 'p < 10⁻³⁰⁰' : `p = ${figure(edge.p)}`);
 const share = (value) => `${(100 * value).toFixed(0)} %`;
 
 showPanel.last = null;
@@ -50,7 +51,7 @@ function edgeLine(edge, ends) {
   const names = ends === 'both' ? [nodeButton(edge.source), ' → ', nodeButton(edge.target)] : [nodeButton(edge[ends])];
   return h('li', {}, h('span', { class: 'pair' }, ...names), h('button', {
     type: 'button', class: 'evidence', 'aria-label': `Evidence for ${nameOf(edge.source)} to ${nameOf(edge.target)}`, onclick: () => select({ edge }),
-  }, `p = ${figure(edge.p)}`));
+  }, pText(edge)));
 }
 
 function family(title, edges, end) {
@@ -91,7 +92,7 @@ function heading(...content) {
 
 function edgeFacts(edge) {
   const title = `${nameOf(edge.source)} → ${nameOf(edge.target)}`, drawn = state.edges.includes(edge);
-  say(`Edge ${nameOf(edge.source)} to ${nameOf(edge.target)}, p = ${figure(edge.p)}.`);
+  say(`Edge ${nameOf(edge.source)} to ${nameOf(edge.target)}, ${pText(edge)}.`);
   const facts = [['p_value', edge.p], ...Object.entries(edge.measures)].filter(([, value]) => value !== null && value !== undefined);
   const parts = [heading(title)];
   if (!drawn) parts.push(h('p', { class: 'sub' }, 'Not kept at the current cutoff.'));

@@ -42,7 +42,7 @@ function showEdges() {
   const rows = state.edges.slice().sort((a, b) => ((value(a, table.sort) ?? Infinity) - (value(b, table.sort) ?? Infinity)) * (table.turned ? -1 : 1));
   const marks = state.showTruth ? truthMarks().marks : null;
   const head = columns.map(([key, word]) => h('th', { scope: 'col', 'aria-sort': table.sort === key ? (table.turned ? 'descending' : 'ascending') : 'none' },
-    h('button', { type: 'button', onclick: () => { table.turned = table.sort === key && !table.turned; table.sort = key; showEdges(); } }, word)));
+    h('button', { type: 'button', onclick: () => { table.turned = table.sort === key && !table.turned; table.sort = key; showEdges(); byId(`sort-${key}`).focus(); }, id: `sort-${key}` }, word)));
   if (marks) head.push(h('th', { scope: 'col' }, 'truth'));
   const shown = table.all ? rows : rows.slice(0, FIRST_ROWS);
   byId('edge-rows').replaceChildren(h('thead', {}, h('tr', {}, head)), h('tbody', {}, shown.map((edge) => h('tr', { onclick: () => select({ edge }) },

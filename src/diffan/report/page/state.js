@@ -84,6 +84,7 @@ function figure(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return '–';
   if (value === 0) return '0';
   const size = Math.abs(value);
+  if (size < 1e-300) return 'below 10⁻³⁰⁰';
   if (size < 1e-3 || size >= 1e5) {
     const [mantissa, power] = value.toExponential(1).split('e');
     return `${mantissa.replace('.0', '')}·10${superscript(Number(power))}`;
