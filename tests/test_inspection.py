@@ -27,9 +27,7 @@ def look(frame: pd.DataFrame, edges: list[tuple[str, str]], **table_options: Any
     table = Table.read(frame, **table_options)
     dag = Dag.from_edges(edges, table.names)
     chosen = dag.adjacency.astype(bool)
-    evidence = EdgeEvidence(
-        p_values=np.where(chosen, 1e-9, 1.0), tested=chosen, chosen=chosen, cutoff=0.001
-    )
+    evidence = EdgeEvidence(p_values=np.where(chosen, 1e-9, 1.0), tested=chosen, chosen=chosen, cutoff=0.001)
     result = Discovery(
         order=dag.topological_order(),
         names=table.names,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -39,7 +39,7 @@ def boxes_apart(layout: Layout, widths: list[float]) -> bool:
 def curve_points(route: list[tuple[float, float]]) -> list[tuple[float, float]]:
     """Points on the curves as they are drawn: cubic, leaving and arriving upright."""
     points = []
-    for (x0, y0), (x1, y1) in zip(route[:-1], route[1:], strict=True):
+    for (x0, y0), (x1, y1) in pairwise(route):
         middle = (y0 + y1) / 2
         for k in range(21):
             t = k / 20

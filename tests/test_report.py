@@ -32,7 +32,9 @@ def run() -> Discovery:
     frame = diffan.simulate.sample_anm(dag, 300, seed=5).set_axis(NAMES, axis=1)
     result = diffan.discover(frame, "score", device="cpu", cutoff=0.05)
     assert result.dag.n_edges >= 3
-    return replace(result, losses={"step": [0.0, 1.0, 2.0], "train": [2.0, 1.5, 1.2], "validation": [2.0, 1.6, 1.5]})
+    return replace(
+        result, losses={"step": [0.0, 1.0, 2.0], "train": [2.0, 1.5, 1.2], "validation": [2.0, 1.6, 1.5]}
+    )
 
 
 def embedded(page: str) -> dict:
@@ -44,7 +46,10 @@ def test_the_page_holds_the_run_and_runs_only_its_own_code(run: Discovery) -> No
     content = embedded(page)
     assert content["names"] == NAMES
     assert [NAMES[k] for k in content["order"]] == run.order
-    kept = {(content["tests"]["source"][k], content["tests"]["target"][k]) for k in np.flatnonzero(content["tests"]["kept"])}
+    kept = {
+        (content["tests"]["source"][k], content["tests"]["target"][k])
+        for k in np.flatnonzero(content["tests"]["kept"])
+    }
     assert kept == set(map(tuple, np.argwhere(run.evidence.chosen).tolist()))
     assert len(content["inspection"]["curves"]) == run.dag.n_edges
     assert content["truth"] is None
@@ -57,7 +62,9 @@ def test_the_page_holds_the_run_and_runs_only_its_own_code(run: Discovery) -> No
 
 def test_a_name_that_looks_like_the_template_changes_nothing() -> None:
     names = ["@@RUN@@", "@@SCRIPT@@", "</script>"]
-    frame = diffan.simulate.sample_anm(diffan.simulate.random_dag(3, 2, seed=1), 60, seed=1).set_axis(names, axis=1)
+    frame = diffan.simulate.sample_anm(diffan.simulate.random_dag(3, 2, seed=1), 60, seed=1).set_axis(
+        names, axis=1
+    )
     assert embedded(render(diffan.discover(frame, "r2-sort")))["names"] == names
 
 
@@ -67,11 +74,24 @@ def test_large_runs_keep_the_strongest_tests(run: Discovery) -> None:
     tested = np.triu(np.ones((d, d), dtype=bool), 1)
     p_values = np.where(tested, rng.uniform(size=(d, d)), 1.0)
     names = tuple(f"v{k}" for k in range(d))
-    evidence = replace(run.evidence, p_values=p_values, tested=tested, chosen=tested & (p_values < 0.01), cutoff=0.01, measures={})
-    content = page_content(replace(run, names=names, order=list(names), evidence=evidence, inspection=None, leaf_evidence=None))
+    evidence = replace(
+        run.evidence,
+        p_values=p_values,
+        tested=tested,
+        chosen=tested & (p_values < 0.01),
+        cutoff=0.01,
+        measures={},
+    )
+    content = page_content(
+        replace(run, names=names, order=list(names), evidence=evidence, inspection=None, leaf_evidence=None)
+    )
     kept = content["tests"]["p_value"]
     assert len(kept) == MOST_TESTS < tested.sum()
-    assert max(kept) <= content["tests"]["complete_below"] == pytest.approx(np.sort(p_values[tested])[MOST_TESTS])
+    assert (
+        max(kept)
+        <= content["tests"]["complete_below"]
+        == pytest.approx(np.sort(p_values[tested])[MOST_TESTS])
+    )
 
 
 def test_truth_is_matched_by_name(run: Discovery) -> None:

@@ -52,12 +52,13 @@ def discover(
     missing: Literal["error", "drop"] = "error",
     transform: Literal["none", "log", "rank"] = "none",
     option: Annotated[list[str] | None, Parameter(name=["--option"], negative="")] = None,
+    inspect: bool = True,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Discover the causal graph of a table and write a run folder.
 
-    The folder holds graph.json, adjacency.csv, order.txt, graph.graphml, graph.dot and report.html.
+    The folder holds graph.json, adjacency.csv, order.txt, graph.graphml, graph.dot, inspection.json and report.html.
 
     Example: diffan discover data.csv -o run/ --method diffan --seed 0
 
@@ -83,6 +84,8 @@ def discover(
         "log" or "rank" (normal scores) of every column first, for heavy tails.
     option
         Any further setting as name=value; may be repeated.
+    inspect
+        Keep effect curves, diagnostics and up to 200 sampled rows for the report.
     """
     settings = _parsed_options(option or [])
     if cutoff is not None:
@@ -98,6 +101,7 @@ def discover(
         device=device,
         missing=missing,
         transform=transform,
+        inspect=inspect,
         progress=_progress(quiet or as_json),
         **settings,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -99,8 +99,6 @@ def _with_dependence(
     curves: list[EffectCurve], values: FloatArray, residuals: FloatArray, chosen: BoolArray
 ) -> tuple[EffectCurve, ...]:
     """Ask of each edge whether the residual still knows the cause."""
-    from dataclasses import replace
-
     if not curves:
         return ()
     picked = thinned(len(values), SPREAD_ROWS)

@@ -1,6 +1,6 @@
 """Which layer each node of a component lies on, and the bends that long edges pass through.
 
-This and the files `crossings`, `coordinates` and `layout` are written again in `page/layout.js`, because the page lays
+This and the files `crossings`, `coordinates` and `layout` are written again in `assets/layout.js`, because the page lays
 the graph out anew when its cutoff moves; a test in a browser holds both to the same places.
 """
 

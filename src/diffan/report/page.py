@@ -57,4 +57,4 @@ def _facts(result: Discovery) -> str:
 
 @cache
 def _asset(name: str) -> str:
-    return (files("diffan.report") / "page" / name).read_text(encoding="utf-8")
+    return (files("diffan.report") / "assets" / name).read_text(encoding="utf-8")

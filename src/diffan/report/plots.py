@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -157,7 +158,7 @@ def _draw_arrow(axes: Any, arrow: Arrow, shrink: float) -> None:
     )
 
 
-def _mark_legend(axes: Any, marks: list[str]) -> None:
+def _mark_legend(axes: Any, marks: Sequence[str]) -> None:
     from matplotlib.lines import Line2D
 
     lines = []
@@ -166,7 +167,9 @@ def _mark_legend(axes: Any, marks: list[str]) -> None:
         lines.append(
             Line2D([], [], color=COLOURS[mark], linestyle=(0, dash) if dash else "solid", label=mark)
         )
-    axes.legend(handles=lines, loc="upper center", ncols=len(lines), frameon=False, fontsize=8, handlelength=3.2)
+    axes.legend(
+        handles=lines, loc="upper center", ncols=len(lines), frameon=False, fontsize=8, handlelength=3.2
+    )
 
 
 def _order(figure: Figure, result: Discovery) -> None:
