@@ -164,6 +164,15 @@ def test_tiny_and_wide_tables_are_looked_at_too() -> None:
     assert np.isfinite(result.inspection.residuals).all()
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e150, 1e307])
+def test_columns_of_any_magnitude(tmp_path, scale: float) -> None:
+    result = look(bent(120) * [scale / 100, scale, scale / 10], [("a", "c"), ("b", "c")])
+    result.save(tmp_path / "run")
+    assert diffan.load(tmp_path / "run").inspection.curves[0].edf == result.inspection.curves[0].edf
+    plain = look(bent(120), [("a", "c"), ("b", "c")])
+    np.testing.assert_allclose(result.inspection.skewness, plain.inspection.skewness, atol=1e-3)
+
+
 def test_discover_looks_unless_told_not_to(tmp_path) -> None:
     result = diffan.discover(bent(300), "r2-sort")
     assert len(result.inspection.curves) == result.dag.n_edges

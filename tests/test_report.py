@@ -94,6 +94,19 @@ def test_large_runs_keep_the_strongest_tests(run: Discovery) -> None:
     )
 
 
+def test_what_a_damaged_run_may_hold_still_gives_a_page(run: Discovery) -> None:
+    odd = replace(
+        run, settings={"a": float("nan"), "b": [float("inf"), {"c": None}]}, timings={"order": float("nan")},
+        evidence=replace(run.evidence, cutoff=float("nan")),
+    )  # fmt: skip
+    content = embedded(render(odd))
+    assert (content["settings"], content["timings"], content["cutoff"]) == (
+        {"a": None, "b": [None, {"c": None}]},
+        {},
+        0.0,
+    )
+
+
 def test_truth_is_matched_by_name(run: Discovery) -> None:
     names = run.names[::-1]
     truth = Dag.from_edges([run.dag.edges[0]], names)

@@ -30,7 +30,8 @@ class Effects:
     curves: tuple[EffectCurve, ...]
     r2: FloatArray  # [d]
     rows: npt.NDArray[np.intp]  # which rows were used
-    residuals: FloatArray  # [rows, d]
+    standardized: FloatArray  # [rows, d]: residuals as the table's values are scaled
+    residuals: FloatArray  # [rows, d], in units
 
 
 def thinned(n_rows: int, most: int) -> npt.NDArray[np.intp]:
@@ -42,6 +43,13 @@ def column_units(table: Table) -> tuple[FloatArray, FloatArray]:
     """(scale, centre) per column that lead from the table's values back to the units the user gave."""
     scale = table.scale if table.standardized else np.ones(table.n_variables)
     return scale, table.center
+
+
+def in_units(values: FloatArray, scale: FloatArray, center: FloatArray | float) -> FloatArray:
+    """Values in the units the user gave; what lies beyond the largest number becomes the largest number."""
+    with np.errstate(over="ignore"):
+        moved: FloatArray = np.nan_to_num(values * scale + center)
+    return moved
 
 
 def fit_effects(table: Table, chosen: BoolArray) -> Effects:
@@ -56,15 +64,18 @@ def fit_effects(table: Table, chosen: BoolArray) -> Effects:
         parents = np.flatnonzero(chosen[:, j]).tolist()
         if not parents:
             continue
-        gram = SplineGram.from_values(np.ascontiguousarray(values[:, [j, *parents]]))
-        fit = fit_node(gram, 0, range(1, len(parents) + 1))
+        try:
+            gram = SplineGram.from_values(np.ascontiguousarray(values[:, [j, *parents]]))
+            fit = fit_node(gram, 0, range(1, len(parents) + 1))
+        except np.linalg.LinAlgError:  # a second look must not cost the run: this variable has no curves
+            continue
         r2[j] = fit.r2
         for term, parent in enumerate(parents):
             residuals[:, j] -= term_effect(gram, fit, term + 1, values[:, parent])[0]
             found.append(_curve(gram, fit, term, (parent, j), values[:, parent], scale, center))
         residuals[:, j] -= residuals[:, j].mean()
     curves = _with_dependence(found, values, residuals, chosen)
-    return Effects(curves, r2, rows, residuals * scale)
+    return Effects(curves, r2, rows, residuals, in_units(residuals, scale, 0.0))
 
 
 def _curve(
@@ -84,10 +95,10 @@ def _curve(
     return EffectCurve(
         cause=cause,
         effect=effect,
-        low=float(low * scale[cause] + center[cause]),
-        high=float(high * scale[cause] + center[cause]),
-        fit=curve * scale[effect],
-        error=error * scale[effect],
+        low=float(in_units(low, scale[cause], center[cause])),
+        high=float(in_units(high, scale[cause], center[cause])),
+        fit=in_units(curve, scale[effect], 0.0),
+        error=in_units(error, scale[effect], 0.0),
         edf=float(fit.edf[term]),
         straightness=float(coefficients[0] ** 2 / power) if power > 0 else 1.0,
         spread_share=0.0,

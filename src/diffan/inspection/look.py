@@ -9,7 +9,7 @@ import numpy as np
 
 from diffan.discovery import Discovery
 from diffan.inspection.diagnostics import diagnose
-from diffan.inspection.effects import Effects, column_units, fit_effects, thinned
+from diffan.inspection.effects import Effects, column_units, fit_effects, in_units, thinned
 from diffan.inspection.values import FloatArray, Inspection
 from diffan.table import Table
 
@@ -32,11 +32,10 @@ def _inspection(result: Discovery, table: Table, effects: Effects) -> Inspection
 
     scale, center = column_units(table)
     kept = thinned(len(effects.rows), max(20, min(MOST_SAMPLED, MOST_CELLS // table.n_variables)))
-    residuals = effects.residuals
     inspection = Inspection(
         rows=len(effects.rows),
-        values=_rounded(table.values[effects.rows[kept]] * scale + center),
-        residuals=_rounded(residuals[kept]),
+        values=_rounded(in_units(table.values[effects.rows[kept]], scale, center)),
+        residuals=_rounded(effects.residuals[kept]),
         curves=tuple(
             replace(
                 curve,
@@ -48,9 +47,9 @@ def _inspection(result: Discovery, table: Table, effects: Effects) -> Inspection
             for curve in effects.curves
         ),
         r2=effects.r2,
-        skewness=np.nan_to_num(stats.skew(residuals, axis=0)),
-        kurtosis=np.nan_to_num(stats.kurtosis(residuals, axis=0)),
-        normality=_normality(residuals),
+        skewness=np.nan_to_num(stats.skew(effects.standardized, axis=0)),
+        kurtosis=np.nan_to_num(stats.kurtosis(effects.standardized, axis=0)),
+        normality=_normality(effects.standardized),
         diagnostics=(),
     )
     return replace(inspection, diagnostics=diagnose(result, table, inspection))
@@ -69,6 +68,7 @@ def _rounded(values: FloatArray) -> FloatArray:
     """To a few significant digits: enough for the eye, and half the file."""
     size = np.abs(values)
     power = np.floor(np.log10(np.where(size > 0, size, 1.0)))
-    unit = 10.0 ** np.clip(DIGITS - 1 - power, -290, 290)
-    rounded: FloatArray = np.round(values * unit) / unit
-    return np.where(np.isfinite(rounded), rounded, values)
+    unit = 10.0 ** np.clip(DIGITS - 1 - power, -305, 305)
+    with np.errstate(over="ignore", under="ignore"):
+        rounded: FloatArray = np.round(values * unit) / unit
+    return np.nan_to_num(np.where(np.isfinite(rounded), rounded, values))

@@ -30,17 +30,21 @@ def page_content(result: Discovery, truth: Dag | None = None) -> dict[str, Any]:
         "order": [place[name] for name in result.order],
         "n_samples": result.n_samples,
         "seed": result.seed,
-        "cutoff": result.evidence.cutoff,
+        "cutoff": _finite(result.evidence.cutoff) or 0.0,
+        "adjusted": getattr(result.evidence, "judged_by", "p_value") != "p_value",
         "transform": str(result.settings.get("transform", "none")),
         "tests": _tests(result),
         "leaves": _leaves(result),
         "losses": _losses(result.losses),
         "loss_axis": "step" if "step" in result.losses else "entry",
-        "timings": {name: round(seconds, 4) for name, seconds in result.timings.items()},
-        "settings": dict(result.settings),
+        "timings": {
+            name: round(seconds, 4) for name, seconds in result.timings.items() if math.isfinite(seconds)
+        },
+        "settings": _plain(dict(result.settings)),
         "versions": dict(result.versions),
         "warnings": list(result.warnings),
         "inspection": None if result.inspection is None else _inspection(result, result.inspection),
+        "required": _required(result, place),
         "precedence": _precedence(result),
         "truth": None if truth is None else _truth(result, truth),
     }
@@ -61,23 +65,44 @@ def as_script_text(content: Mapping[str, Any]) -> str:
 def _tests(result: Discovery) -> dict[str, Any]:
     evidence = result.evidence
     rows, columns = np.nonzero(evidence.tested | evidence.chosen)
-    p_values, kept = evidence.p_values[rows, columns], evidence.chosen[rows, columns]
-    strongest = np.lexsort((p_values, ~kept))
+    judged, kept = _judged(result)[rows, columns], evidence.chosen[rows, columns]
+    strongest = np.lexsort((judged, ~kept))
     left_out = strongest[MOST_TESTS:]
     best = np.sort(strongest[:MOST_TESTS])
     rows, columns = rows[best], columns[best]
     return {
         "source": rows.tolist(),
         "target": columns.tolist(),
-        "p_value": [_finite(value) for value in p_values[best].tolist()],
+        "p_value": np.nan_to_num(evidence.p_values[rows, columns], nan=1.0).tolist(),
+        "judged": judged[best].tolist(),
         "kept": kept[best].astype(int).tolist(),
         "measures": {
             name: _brief(values[rows, columns])
-            for name, values in evidence.measures.items()
+            for name, values in _measures(result).items()
             if np.isfinite(values[rows, columns]).any()
         },
-        "complete_below": float(p_values[left_out].min()) if len(left_out) else 1.0,
+        "complete_below": float(judged[left_out].min()) if len(left_out) else 1.0,
     }
+
+
+def _judged(result: Discovery) -> npt.NDArray[np.float64]:
+    """What the cutoff is held against: the p-values, or adjusted ones where the run was judged by those."""
+    evidence = result.evidence
+    by = getattr(evidence, "judged_by", "p_value")
+    return np.nan_to_num(evidence.measures.get(by, evidence.p_values), nan=1.0)
+
+
+def _measures(result: Discovery) -> dict[str, npt.NDArray[np.float64]]:
+    """The run's own, and how often the direction came out alike where rows were resampled."""
+    direction = getattr(getattr(result, "confidence", None), "direction", None)
+    extra = {} if direction is None else {"direction_frequency": np.asarray(direction, dtype=np.float64)}
+    return {**result.evidence.measures, **extra}
+
+
+def _required(result: Discovery, place: Mapping[str, int]) -> list[list[int]]:
+    """The edges that were known beforehand, where the run was told any."""
+    known = getattr(getattr(result, "knowledge", None), "required", ())
+    return [[place[cause], place[effect]] for cause, effect in known]
 
 
 def _leaves(result: Discovery) -> list[dict[str, Any]]:
@@ -140,7 +165,7 @@ def _inspection(result: Discovery, seen: Inspection) -> dict[str, Any]:
 
 def _precedence(result: Discovery) -> list[list[float | None]] | None:
     """How often each variable came before each other over resampled tables, where a run has counted it."""
-    matrix = getattr(result, "precedence", None)
+    matrix = getattr(getattr(result, "confidence", None), "precedence", getattr(result, "precedence", None))
     d = len(result.names)
     if matrix is None or np.shape(matrix) != (d, d) or d > MOST_PRECEDENCE:
         return None
@@ -157,6 +182,15 @@ def _truth(result: Discovery, truth: Dag) -> dict[str, Any]:
 def _brief(values: npt.NDArray[np.float64]) -> list[float | None]:
     """Four significant digits; what is no number becomes nothing."""
     return [_finite(float(f"{value:.4g}")) for value in values.tolist()]
+
+
+def _plain(value: Any) -> Any:
+    """Settings as strict JSON: a number that is none becomes nothing."""
+    if isinstance(value, dict):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    return _finite(value) if isinstance(value, float) else value
 
 
 def _finite(value: float) -> float | None:

@@ -1,7 +1,8 @@
 // Start: draw everything once, then follow the reader.
 const slider = byId('cutoff');
-const smallest = Math.max(tests.reduce((low, test) => (test.p > 0 ? Math.min(low, test.p) : low), 1e-3), 1e-20);
-const ends = [Math.log10(Math.min(smallest, run.cutoff) / 2), Math.log10(Math.max(Math.min(run.tests.complete_below, 0.5), run.cutoff))];
+const LEAST = 1e-20;
+const smallest = Math.max(tests.reduce((low, test) => (test.judged > 0 ? Math.min(low, test.judged) : low), 1e-3), LEAST);
+const ends = [Math.log10(Math.min(smallest, Math.max(run.cutoff, LEAST)) / 2), Math.log10(Math.max(Math.min(run.tests.complete_below, 0.5), run.cutoff))];
 const toPlace = (p) => Math.round((1000 * (Math.log10(Math.max(p, 10 ** ends[0])) - ends[0])) / (ends[1] - ends[0] || 1));
 
 function setCutoff(p, fitAgain) {
@@ -9,7 +10,7 @@ function setCutoff(p, fitAgain) {
   slider.value = toPlace(p);
   chooseEdges();
   if (state.selected && state.selected.edge && state.selected.edge.missing) state.selected = null;
-  const text = `p < ${figure(p)}`;
+  const text = `${run.adjusted ? 'adjusted ' : ''}p < ${figure(p)}`;
   byId('cutoff-value').textContent = text;
   byId('edge-count').textContent = plural(state.edges.length, 'edge');
   slider.setAttribute('aria-valuetext', `${text}, ${plural(state.edges.length, 'edge')}`);

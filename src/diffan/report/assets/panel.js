@@ -6,7 +6,9 @@ const MEASURES = {
   edf: ['degrees of freedom', 'of the fitted curve; 1 is a straight line'],
   f_statistic: ['F statistic', 'of the test that the curve is flat'],
   r2: ['R² of all tested causes', "share of the effect's variance they explain together"],
-  frequency: ['bootstrap frequency', 'share of resampled tables in which the edge was found'],
+  p_holm: ['p-value (Holm)', 'adjusted for the number of tests'],
+  p_by: ['p-value (Benjamini-Yekutieli)', 'adjusted for the number of tests, false-discovery'],
+  frequency: ['frequency', 'share of resampled tables in which the edge was found'],
   direction_frequency: ['direction frequency', 'share of resampled tables with this direction among those that join the two'],
 };
 const MARKS = { correct: 'in the true graph', extra: 'not in the true graph', reversed: 'the other way round in the true graph' };
@@ -96,6 +98,7 @@ function edgeFacts(edge) {
   const facts = [['p_value', edge.p], ...Object.entries(edge.measures)].filter(([, value]) => value !== null && value !== undefined);
   const parts = [heading(title)];
   if (!drawn) parts.push(h('p', { class: 'sub' }, 'Not kept at the current cutoff.'));
+  if (required.has(edge.source * d + edge.target)) parts.push(h('p', { class: 'sub' }, 'Required: the run was told that this edge is there.'));
   if (run.truth) {
     const mark = truthMarks().marks.get(edge);
     if (mark) parts.push(h('p', { class: `mark ${mark}` }, `${mark}: ${MARKS[mark]}`));

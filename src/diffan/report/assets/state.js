@@ -8,7 +8,7 @@ run.order.forEach((node, k) => { rank[node] = k; });
 const nameOf = (node) => (run.names[node].trim() ? run.names[node] : `(unnamed ${node + 1})`);
 
 const tests = run.tests.source.map((source, k) => ({
-  k, source, target: run.tests.target[k], p: run.tests.p_value[k], kept: run.tests.kept[k] === 1,
+  k, source, target: run.tests.target[k], p: run.tests.p_value[k], judged: run.tests.judged[k], kept: run.tests.kept[k] === 1,
   measures: Object.fromEntries(Object.entries(run.tests.measures).map(([name, values]) => [name, values[k]])),
 }));
 const testOf = new Map(tests.map((test) => [test.source * d + test.target, test]));
@@ -17,11 +17,12 @@ const truthEdges = new Set((run.truth ? run.truth.edges : []).map(([a, b]) => a 
 
 const state = { cutoff: run.cutoff, selected: null, showTruth: !!run.truth, edges: [], parents: [], children: [] };
 
-// At the run's own cutoff the run decides, which may know more than p-values; elsewhere p < cutoff does.
+// At the run's own cutoff the run decides, which may know more than p-values; elsewhere the cutoff does.
+const required = new Set(run.required.map(([a, b]) => a * d + b));
 function isDrawn(test) {
   if (state.cutoff === run.cutoff) return test.kept;
-  const free = test.kept === (test.p < run.cutoff);  // else the run kept or barred the edge for another reason
-  return free ? test.p < state.cutoff : test.kept;
+  const free = test.kept === (test.judged < run.cutoff);  // else the run kept or barred the edge for another reason
+  return free ? test.judged < state.cutoff : test.kept;
 }
 
 function chooseEdges() {
