@@ -221,6 +221,7 @@ def test_light_dark_and_print(small: Any) -> None:
     assert page.evaluate(ground) == "rgb(255, 255, 255)"
     assert page.locator("#edge-rows").is_visible()
     assert len(page.pdf()) > 10_000
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"  # light on paper, then as it was
     quiet(small)
 
 

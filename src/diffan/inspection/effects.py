@@ -15,7 +15,7 @@ from diffan.likelihood.dependence import spread_explained
 from diffan.table import Table
 
 MOST_ROWS = 5000  # of the regressions: enough for smooth curves, and a bound on the cost of long tables
-SPREAD_ROWS = 2000  # of the test for dependence, whose cost grows with the square of the columns
+SPREAD_ROWS = 1000  # of the test for dependence, whose cost grows with the square of the columns
 GRID = 25  # points of a curve
 TAIL = 0.01  # share of the rows beyond either end of a curve, where an interval says little
 

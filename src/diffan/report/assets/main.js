@@ -62,8 +62,16 @@ function start() {
   byId('show-truth').addEventListener('change', (event) => { state.showTruth = event.target.checked; setCutoff(state.cutoff, true); showEdges(); });
   byId('theme').addEventListener('click', () => setTheme(document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark'));
   window.addEventListener('resize', () => { clearTimeout(start.later); start.later = setTimeout(() => { scene.size = null; fit(); }, 80); });
-  window.addEventListener('beforeprint', () => { table.all = true; showEdges(); select(null); scene.size = null; fit(); });
-  window.addEventListener('afterprint', () => { scene.size = null; fit(); });
+  window.addEventListener('beforeprint', () => {
+    start.theme = document.documentElement.dataset.theme;
+    setTheme('light');  // paper is white
+    table.all = true;
+    showEdges();
+    select(null);
+    scene.size = null;
+    fit();
+  });
+  window.addEventListener('afterprint', () => { setTheme(start.theme); scene.size = null; fit(); });
   canvasSize();
   setCutoff(run.cutoff, 'first');
   showDiagnostics();
