@@ -15,12 +15,12 @@ LETTER = 7.6  # width of a letter at the labels' size; an East Asian one takes t
 MOST_LETTERS = 20
 LEAST_WIDTH = 44.0
 PADDING = 20.0
-COLOURS = {  # Okabe and Ito's, told apart by the colour-blind; darkened where white would swallow them
+COLOURS = {  # near Okabe and Ito's; a test holds them apart for the colour-blind
     "": "#5b6b79",
     "correct": "#00795a",
-    "extra": "#c25100",
-    "reversed": "#9b4f81",
-    "missing": "#7b8794",
+    "extra": "#d55e00",
+    "reversed": "#6a2c91",
+    "missing": "#8d99a5",
 }
 DASHES = {"": "", "correct": "", "extra": "8 4", "reversed": "2 3.5", "missing": "10 3 2 3"}
 
