@@ -42,7 +42,6 @@ function searchKey(event) {
 
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
-  byId('theme').setAttribute('aria-pressed', String(theme === 'dark'));
   byId('theme').textContent = theme === 'dark' ? 'Light' : 'Dark';
   showAdjacency();
   showPrecedence();
@@ -73,13 +72,13 @@ function start() {
   });
   window.addEventListener('afterprint', () => { setTheme(start.theme); scene.size = null; fit(); });
   canvasSize();
+  document.documentElement.dataset.theme = window.matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
+  byId('theme').textContent = document.documentElement.dataset.theme === 'dark' ? 'Light' : 'Dark';
   setCutoff(run.cutoff, 'first');
   showDiagnostics();
   showOrder();
   showRun();
   showPrecedence();
-  document.documentElement.dataset.theme = window.matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
-  byId('theme').textContent = document.documentElement.dataset.theme === 'dark' ? 'Light' : 'Dark';
   byId('rows-kept').textContent = run.inspection ? `This page holds ${plural(run.inspection.values[0] ? run.inspection.values[0].length : 0, 'sampled row')} of the table${run.inspection.rows < run.n_samples ? `; curves were fitted on ${run.inspection.rows} of ${run.n_samples} rows` : ''}.` : 'This page holds no rows of the table.';
   document.documentElement.dataset.ready = String(Math.round(performance.now()));
 }
