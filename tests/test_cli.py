@@ -62,6 +62,11 @@ def test_json_and_quiet(simulated: Path, tmp_path: Path, capsys) -> None:
     assert sorted(json.loads(out)["order"]) == sorted(pd.read_csv(data).columns)
     code, out, _ = call(capsys, "discover", data, "-o", tmp_path / "b", "--method", "random", "--quiet")
     assert (code, out) == (0, "")
+    assert (tmp_path / "b" / "inspection.json").is_file()
+    code, *_ = call(
+        capsys, "discover", data, "-o", tmp_path / "b", "--method", "random", "-q", "--no-inspect"
+    )
+    assert (code, (tmp_path / "b" / "inspection.json").exists()) == (0, False)
 
 
 def test_options_reach_the_method(simulated: Path, tmp_path: Path, capsys) -> None:

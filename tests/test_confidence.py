@@ -202,12 +202,12 @@ def test_another_executor_can_be_plugged_in() -> None:
         asked.append(workers)
         yield from reversed([(k, function(task)) for k, task in enumerate(tasks)])
 
-    one = measure(job, settings, Context(), run_tasks=backwards)
+    one = measure(job, settings, Context(), run=backwards)
     other = measure(job, replace(settings, workers=0), Context())
     np.testing.assert_array_equal(one.frequency, other.frequency)
     assert asked == [3]
     with pytest.raises(FitError, match="broken"):
-        measure(job, settings, Context(), run_tasks=lambda *_, **__: iter([(0, FitError("broken"))]))
+        measure(job, settings, Context(), run=lambda *_, **__: iter([(0, FitError("broken"))]))
 
 
 def r2_job(seed: int = 0) -> Job:
@@ -241,7 +241,7 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path: Path) -> None:
 
     settings = ConfidenceSettings(replicates=6, folder=tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        measure(job, settings, Context(), run_tasks=run)
+        measure(job, settings, Context(), run=run)
     files = sorted(tmp_path.iterdir())
     assert len(files) == 3
     files[0].write_text("{damaged")

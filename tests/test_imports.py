@@ -19,7 +19,7 @@ LAYERS = [
     {"precedence"},
     {"contradictions"},
     {"knowledge"},
-    {"options", "context", "dag", "files", "evidence", "checks", "executors", "parquet"},
+    {"options", "context", "dag", "files", "evidence", "checks", "executors", "parquet", "inspection.values"},
     {"local_settings"},
     {"rows", "checkpoint", "settings"},
     {"table_checks", "shuffling", "moments"},
@@ -31,6 +31,7 @@ LAYERS = [
     {"exports", "algorithm"},
     {"score", "pruning"},
     {"ordering", "likelihood"},
+    {"inspection"},
     {"report"},
     {"runfolder"},
     {"baselines", "finish", "resume"},
@@ -43,7 +44,7 @@ LAYERS = [
 ]
 FACADES = {"__init__", "baselines.__init__"}  # they import lazily what they only pass on
 # discovery.save and discovery.report hand the finished result to those who write it, inside the function
-HAND_OVER = {("discovery", "runfolder"), ("discovery", "report")}
+HAND_OVER = {("discovery", "runfolder"), ("discovery", "report"), ("discovery", "exports")}
 
 
 def layer(module: str) -> int:

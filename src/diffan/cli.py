@@ -61,6 +61,7 @@ def discover(
     confidence: int = 0,
     scheme: Literal["subsample", "bootstrap"] = "subsample",
     workers: int = 0,
+    scheduler: str | None = None,
     seed: Seed = 0,
     device: Device = "auto",
     missing: Literal["error", "drop"] = "error",
@@ -71,12 +72,13 @@ def discover(
     checkpoint: Path | None = None,
     checkpoint_every: float = 30.0,
     option: Annotated[list[str] | None, Parameter(name=["--option"], negative="")] = None,
+    inspect: bool = True,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Discover the causal graph of a table and write a run folder.
 
-    The folder holds graph.json, adjacency.csv, order.txt, graph.graphml, graph.dot and report.html.
+    The folder holds graph.json, adjacency.csv, order.txt, graph.graphml, graph.dot, inspection.json and report.html.
 
     Example: diffan discover data.csv -o run/ --method diffan --seed 0
 
@@ -121,6 +123,8 @@ def discover(
         Replicates are halves of the rows, or drawn with repetition.
     workers
         Processes that run replicates; 0 for this one alone.
+    scheduler
+        Address of a Dask cluster that runs the replicates instead, such as tcp://host:8786.
     missing
         "drop" leaves out rows with missing cells instead of refusing the file.
     transform
@@ -137,6 +141,8 @@ def discover(
         Seconds of training between two savings of progress.
     option
         Any further setting as name=value; may be repeated.
+    inspect
+        Keep effect curves, diagnostics and up to 200 sampled rows for the report.
     """
     settings = _parsed_options(option or [])
     if cutoff is not None:
@@ -159,11 +165,12 @@ def discover(
             roots=root,
             leaves=leaf,
         ),
-        confidence=_replicates(confidence, scheme, workers, output),
+        confidence=_replicates(confidence, scheme, workers, scheduler, output),
         seed=seed,
         device=device,
         missing=missing,
         transform=transform,
+        inspect=inspect,
         progress=_progress(quiet or as_json),
         columns=columns,
         rows=rows,
@@ -243,12 +250,46 @@ def evaluate(run: Path, /, *, truth: Path, as_json: Json = False) -> None:
 
 
 @app.command
+def report(
+    run: Path,
+    /,
+    *,
+    truth: Path | None = None,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    open_page: Annotated[bool, Parameter(name="--open", negative="")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Rebuild the report page of a saved run; with a known truth, its edges are marked and scored.
+
+    Parameters
+    ----------
+    run
+        A run folder.
+    truth
+        Adjacency CSV with named rows (causes) and columns (effects), or a run folder.
+    output
+        File to write (report.html in the run folder when not given).
+    open_page
+        Show the page in the browser.
+    """
+    page = output or (run if run.is_dir() else run.parent) / "report.html"
+    diffan.load(run).report(page, truth=None if truth is None else load_dag(truth))
+    if not quiet:
+        _say(f"written {page}")
+    if open_page:
+        import webbrowser
+
+        webbrowser.open(page.resolve().as_uri())
+
+
+@app.command
 def demo(
     *, output: Output = Path("demo"), seed: Seed = 0, device: Device = "auto", quiet: Quiet = False
 ) -> None:
     """Simulate a table of 10 variables, discover its graph, print the scores and write the report."""
     simulate(output=output / "simulated", nodes=10, samples=1000, seed=seed, quiet=quiet)
     discover(output / "simulated" / "data.csv", output=output / "run", seed=seed, device=device, quiet=quiet)
+    report(output / "run", truth=output / "simulated" / "truth.csv", quiet=True)
     _show_scores(_scores(output / "simulated" / "truth.csv", output / "run"), as_json=False)
 
 
@@ -343,12 +384,20 @@ def _known(knowledge: Path | None, tiers: Path | None, **said: list[str] | None)
 
 
 def _replicates(
-    replicates: int, scheme: Literal["subsample", "bootstrap"], workers: int, output: Path
+    replicates: int,
+    scheme: Literal["subsample", "bootstrap"],
+    workers: int,
+    scheduler: str | None,
+    output: Path,
 ) -> diffan.ConfidenceSettings | int:
     if replicates == 0:
         return 0
     return diffan.ConfidenceSettings(
-        replicates=replicates, scheme=scheme, workers=workers, folder=output / "replicates"
+        replicates=replicates,
+        scheme=scheme,
+        workers=workers,
+        scheduler=scheduler,
+        folder=output / "replicates",
     )
 
 

@@ -15,11 +15,13 @@ from diffan.confidence import Confidence
 from diffan.dag import Dag
 from diffan.errors import InputError
 from diffan.evidence import EdgeEvidence
+from diffan.inspection.values import Diagnostic, Inspection
 from diffan.knowledge import Knowledge
 
 if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +43,7 @@ class Discovery:
     model: Mapping[str, npt.NDArray[np.float32]] = field(default_factory=dict)
     knowledge: Knowledge = field(default_factory=Knowledge)  # what was known beforehand, and holds
     confidence: Confidence | None = None  # of the edges as they were chosen at first, when asked for
+    inspection: Inspection | None = None  # effects, residuals and doubts; about the edges as first chosen
 
     @cached_property
     def dag(self) -> Dag:
@@ -90,12 +93,39 @@ class Discovery:
 
         save(self, folder)
 
-    def report(self, path: str | os.PathLike[str]) -> None:
-        """Write the self-contained HTML page of this run."""
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Reasons to believe or to doubt the run, a sentence each with what to do."""
+        return () if self.inspection is None else self.inspection.diagnostics
+
+    def report(self, path: str | os.PathLike[str], *, truth: Dag | None = None) -> None:
+        """Write the self-contained HTML page of this run; with the true graph, its edges are marked."""
         from diffan.files import write_text
         from diffan.report.page import render
 
-        write_text(path, render(self))
+        write_text(path, render(self, truth))
+
+    def plot(
+        self,
+        kind: str = "graph",
+        *,
+        path: str | os.PathLike[str] | None = None,
+        variable: str | None = None,
+        truth: Dag | None = None,
+    ) -> Figure:
+        """A matplotlib figure: "graph", "order", "loss", "effects" or "adjacency"; with `path`, also a PNG, SVG or PDF.
+
+        `variable` says whose effects are drawn (all of them without it); `truth` marks the edges of a graph.
+        """
+        from diffan.report.plots import plot
+
+        return plot(self, kind, path=path, variable=variable, truth=truth)
+
+    def export(self, tool: str) -> Any:
+        """The graph as another tool wants it: "networkx", "dot", "graphml", "dagitty", "pgmpy" or "dowhy"."""
+        from diffan.exports import export
+
+        return export(self, tool)
 
     def summary(self) -> str:
         """A few lines for a terminal."""
@@ -112,6 +142,7 @@ class Discovery:
             lines.append(f"  ... and {self.dag.n_edges - 20} more edges")
         lines += self._confidence_lines()
         lines += [f"warning: {warning}" for warning in self.warnings]
+        lines += [f"doubt: {one.text} {one.advice}" for one in self.diagnostics if one.level == "doubt"]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -144,6 +175,11 @@ class Discovery:
             + (", ".join(f"{a} -> {b}" for a, b in sure.consensus.edges[:20]) or "no edge")
             + (", ..." if sure.consensus.n_edges > 20 else ""),
         ]
+
+    def _repr_html_(self) -> str:
+        from diffan.report.notebook import notebook_html
+
+        return notebook_html(self)
 
     def _facts(self, i: int, j: int) -> dict[str, float]:
         facts = {"p_value": float(self.evidence.p_values[i, j])}

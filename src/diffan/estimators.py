@@ -27,6 +27,7 @@ _COMMON: dict[str, Any] = {
     "adjust": "none",
     "knowledge": None,
     "confidence": 0,
+    "inspect": True,
 }
 
 

@@ -19,6 +19,7 @@ from diffan.context import Context
 from diffan.discovery import Discovery
 from diffan.errors import InputError
 from diffan.finish import Edges, Refine, resolve
+from diffan.inspection.look import inspected
 from diffan.keeping import Forgetful, Keeper
 from diffan.knowledge import Knowledge
 from diffan.likelihood.settings import LikelihoodSettings
@@ -38,6 +39,8 @@ from diffan.versions import versions
 
 PRESETS = ("default", "paper")
 MOST_PAIRED_ROWS = 5000  # choice: of a method that compares all pairs of rows
+MOST_INSPECTED_ROWS = 5000  # choice: of a table on disk, for the effect curves and the doubts
+MOST_REPLICATED_ROWS = 100_000  # choice: of a table on disk, whose halves are measured
 MOST_RESIDENT_ROWS = 1_000_000  # choice: of a method that holds its rows in memory
 
 
@@ -89,6 +92,7 @@ def discover(
     adjust: Adjust = "none",
     knowledge: Knowledge | Mapping[str, Any] | str | os.PathLike[str] | None = None,
     confidence: int | ConfidenceSettings = 0,
+    inspect: bool = True,
     progress: bool | Progress = False,
     columns: Sequence[str] | None = None,
     rows: int | None = None,
@@ -120,6 +124,9 @@ def discover(
     converted into a memory map first (`stream` forces or forbids it) and read from disk; `cache` is a folder that keeps
     the map for the next run. `checkpoint` is a folder in which the run leaves its progress, every `checkpoint_every`
     seconds of training and after each stage: a run that was cut off goes on from there and ends the same.
+
+    `inspect` fits each variable on its parents once more and keeps the effect curves, diagnostics and up to 200 sampled
+    rows for the report; with False nothing of the table itself is kept.
     """
     entry = _method(method)
     if preset not in PRESETS:
@@ -191,7 +198,9 @@ def discover(
                 method=method,
                 settings=record,
             )
-    return result if replicated is None else _with_confidence(result, table, recipe, context, replicated)
+    if replicated is not None:
+        result = _with_confidence(result, table, recipe, context, replicated)
+    return inspected(result, table.in_memory(MOST_INSPECTED_ROWS)) if inspect else result
 
 
 def _with_confidence(
@@ -199,6 +208,7 @@ def _with_confidence(
 ) -> Discovery:
     """The result with the shares of replicates that agree with it, on its edges too."""
     started = perf_counter()
+    table = table.in_memory(MOST_REPLICATED_ROWS)
     positions = table.canonical_positions()
     canonical = table.select(positions)
     rules = result.knowledge.consequences(canonical.names)

@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,7 @@ from diffan.algorithm import order_and_edges
 from diffan.confidence import Confidence, Replicate, Scheme, count
 from diffan.context import Context
 from diffan.errors import InputError
+from diffan.executors import run_tasks
 from diffan.files import write_text
 from diffan.recipe import Model, Recipe
 from diffan.table import Table
@@ -33,7 +34,7 @@ from diffan.table_checks import MIN_ROWS
 from diffan.threads import one_thread
 
 RunTasks = Callable[..., Iterator[tuple[int, Any]]]
-"""run_tasks(function, tasks, workers=...) yields (index of a task, its result or the exception it raised)."""
+"""run(function, tasks, workers=..., scheduler=...) yields (index of a task, its result or the exception it raised)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +48,7 @@ class ConfidenceSettings:
     expected_false: float = 1.0  # choice: the threshold expects at most this many edges by chance
     reuse: bool = True  # measured: see docs/confidence.md; False trains every replicate's score anew
     workers: int = 0  # processes; 0 computes in this one
+    scheduler: str | None = None  # address of a Dask cluster to run on instead, such as "tcp://host:8786"
     folder: str | os.PathLike[str] | None = (
         None  # where finished replicates are kept, so that a run can be resumed
     )
@@ -112,7 +114,7 @@ class Job:
 
 
 def measure(
-    job: Job, settings: ConfidenceSettings, context: Context, *, run_tasks: RunTasks | None = None
+    job: Job, settings: ConfidenceSettings, context: Context, *, run: RunTasks = run_tasks
 ) -> Confidence:
     """Run the replicates that are not there yet, show how far it is, and count them all."""
     _refuse_unfit(job, settings)
@@ -122,8 +124,8 @@ def measure(
     missing = [index for index in wanted if index not in found]
     with context.progress.task("confidence", total=settings.replicates) as task:
         task.advance(len(found))
-        run = run_tasks or run_on_processes
-        for place, outcome in run(partial(_run, job), missing, workers=settings.workers):
+        ended = run(partial(_run, job), missing, workers=settings.workers, scheduler=settings.scheduler)
+        for place, outcome in ended:
             if isinstance(outcome, Exception):
                 raise outcome
             found[missing[place]] = outcome
@@ -146,26 +148,6 @@ def drawn_rows(n: int, seed: int, scheme: Scheme, index: int) -> npt.NDArray[np.
     shuffled = _stream(seed, "halves", index // 2).permutation(n)
     half = n // 2
     return np.sort(shuffled[:half] if index % 2 == 0 else shuffled[half : 2 * half])
-
-
-def run_on_processes(
-    function: Callable[[Any], Any], tasks: Iterable[Any], *, workers: int = 0
-) -> Iterator[tuple[int, Any]]:
-    """(index, result) of every task, here or on spawned processes of one thread each."""
-    if workers == 0:
-        yield from ((index, function(task)) for index, task in enumerate(tasks))
-        return
-    from concurrent.futures import ProcessPoolExecutor, as_completed
-    from multiprocessing import get_context
-
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
-    with pool:
-        running = {pool.submit(function, task): index for index, task in enumerate(tasks)}
-        try:
-            for future in as_completed(running):
-                yield running[future], future.result()
-        finally:
-            pool.shutdown(cancel_futures=True)
 
 
 class _Store:

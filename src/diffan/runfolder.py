@@ -11,6 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,12 @@ from diffan.discovery import Discovery
 from diffan.errors import InputError
 from diffan.evidence import EdgeEvidence
 from diffan.exports import to_dot, to_graphml
+from diffan.inspection import stored
+from diffan.inspection.values import Inspection
 from diffan.knowledge import Knowledge
 
 SCHEMA = 1
+INSPECTION = "inspection.json"
 LARGEST_FILE = 2**30  # bytes of JSON that are read at all
 MOST_CELLS = 2**29  # of all [d, d] arrays of a run together: 4 GiB
 
@@ -45,6 +49,9 @@ def save(result: Discovery, folder: str | os.PathLike[str]) -> None:
         "report.html": render(result),
         "graph.json": json.dumps(to_json(result), indent=1, allow_nan=False) + "\n",
     }
+    if result.inspection is not None:
+        seen = stored.to_json(result.inspection, result.names)
+        texts = {INSPECTION: json.dumps(seen, allow_nan=False) + "\n", **texts}
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         building = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
@@ -93,9 +100,12 @@ def load(folder: str | os.PathLike[str]) -> Discovery:
         detail = f"no {error} in it" if isinstance(error, KeyError) else str(error)
         raise InputError(f"{str(file)!r} is damaged ({detail}); save the run again.") from None
     model = file.parent / "model.safetensors"
-    if model.is_file():
-        object.__setattr__(result, "model", _load_arrays(model))
-    return result
+    seen = file.parent / INSPECTION
+    return replace(
+        result,
+        model=_load_arrays(model) if model.is_file() else {},
+        inspection=_load_inspection(seen, result.names) if seen.is_file() else None,
+    )
 
 
 def to_json(result: Discovery) -> dict[str, Any]:
@@ -244,8 +254,8 @@ def _move_into_place(building: Path, target: Path, names: list[str]) -> None:
     with _held(target):
         for name in names:
             os.replace(building / name, target / name)
-        if "model.safetensors" not in names:
-            (target / "model.safetensors").unlink(missing_ok=True)
+        for name in {"model.safetensors", INSPECTION} - set(names):
+            (target / name).unlink(missing_ok=True)
 
 
 @contextmanager
@@ -282,6 +292,15 @@ def _load_arrays(path: Path) -> dict[str, npt.NDArray[np.float32]]:
             f"{str(path)!r} is damaged and cannot be read ({error}); save the run again."
         ) from None
     return arrays
+
+
+def _load_inspection(path: Path, names: tuple[str, ...]) -> Inspection:
+    try:
+        return stored.from_json(json.loads(path.read_text(encoding="utf-8")), names)
+    except (ValueError, RecursionError, OverflowError, OSError) as error:
+        raise InputError(
+            f"{str(path)!r} is damaged ({error}); delete it to see the run without effects, or run again."
+        ) from None
 
 
 def _one_line(name: str) -> str:

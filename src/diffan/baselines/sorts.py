@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from diffan.context import Context
 from diffan.errors import InputError
+from diffan.inspection.sortability import linear_r2
 from diffan.ordering.result import Ordering
 from diffan.table import Table
 
@@ -52,18 +53,6 @@ def _sorted(table: Table, options: SortOptions, context: Context) -> list[int]:
     if isinstance(options, RandomOptions):
         return [int(node) for node in context.rng("random order").permutation(table.n_variables)]
     raise InputError(f"A sort needs VarSortOptions, R2SortOptions or RandomOptions. Got {options!r} instead.")
-
-
-def linear_r2(values: FloatArray) -> FloatArray:
-    """R^2 of each column in a linear regression on all others: [d].
-
-    The inverse of the correlation matrix holds them all, since its j-th diagonal entry is 1 / (1 - R_j^2). The
-    pseudo-inverse keeps this defined when there are fewer rows than columns.
-    """
-    if values.shape[1] == 1:
-        return np.zeros(1)
-    precision = np.linalg.pinv(np.corrcoef(values, rowvar=False), hermitian=True)
-    return 1.0 - 1.0 / np.clip(np.diag(precision), 1.0, None)
 
 
 def _ascending(criterion: FloatArray) -> list[int]:

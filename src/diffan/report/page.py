@@ -1,120 +1,60 @@
-"""The report: one HTML file that needs nothing else, for the eye first and the numbers after."""
+"""The report: one HTML file that needs nothing else, made from a saved run."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+from functools import cache
 from html import escape
+from importlib.resources import files
 
+from diffan.dag import Dag
 from diffan.discovery import Discovery
-from diffan.report.layout import layered
+from diffan.report.content import as_script_text, page_content
 
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1c2733; --paper: #fff; --line: #b8c4d0; --edge: #0b6fb8; --node: #eef4fa; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e6edf3; --paper: #11161c; --line: #3d4a57; --edge: #6cb8f0; --node: #1d2833; }
-}
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 1100px;
-  margin: 2rem auto; padding: 0 1rem; }
-svg { display: block; width: 100%; height: auto; margin: 0 auto; border: 1px solid var(--line); border-radius: 8px; }
-svg path { fill: none; stroke: var(--edge); stroke-width: 1.5; }
-svg marker path { fill: var(--edge); stroke: none; }
-svg rect { fill: var(--node); stroke: var(--line); }
-svg text { fill: var(--ink); font: 13px system-ui, sans-serif; text-anchor: middle; dominant-baseline: central; }
-table { border-collapse: collapse; margin: 0.5rem 0 1.5rem; }
-th, td { border-bottom: 1px solid var(--line); padding: 0.25rem 0.9rem 0.25rem 0; text-align: left; }
-td.number { text-align: right; font-variant-numeric: tabular-nums; }
-.order { overflow-wrap: anywhere; }
-"""
+SCRIPTS = ("layout.js", "state.js", "charts.js", "graph.js", "panel.js", "sections.js", "main.js")
+NOSCRIPT_EDGES = 200
 
 
-def render(result: Discovery) -> str:
-    """The page as text."""
-    title = f"{result.method}: {len(result.names)} variables, {result.dag.n_edges} edges"
-    sections = [
-        f"<h1>{escape(title)}</h1>",
-        f"<p>{result.n_samples} rows, seed {result.seed}, {sum(result.timings.values()):.1f} s.</p>",
-        _warnings(result),
-        "<h2>Graph</h2>",
-        draw(result),
-        "<h2>Order, causes first</h2>",
-        f'<p class="order">{" &lt; ".join(escape(name) for name in result.order)}</p>',
-        "<h2>Edges, strongest first</h2>",
-        _edges(result),
-        "<h2>Run</h2>",
-        _facts({**{f"{stage} (s)": f"{seconds:.2f}" for stage, seconds in result.timings.items()}}),
-        _facts({str(name): str(value) for name, value in result.settings.items()}),
-        _facts(dict(result.versions)),
-    ]
-    head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>'
-    return (
-        f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n'
-        + "\n".join(sections)
-        + "\n</body></html>\n"
-    )
+def render(result: Discovery, truth: Dag | None = None) -> str:
+    """The page as text; with the true graph, correct, missing, extra and reversed edges are marked.
 
-
-def draw(result: Discovery) -> str:
-    """The DAG as SVG, causes on top."""
-    dag = result.dag
-    layers = layered(dag)
-    labels = [name if len(name) <= 16 else name[:15] + "…" for name in dag.names]
-    step_x = 9 * max(map(len, labels)) + 40
-    step_y = 90
-    width = step_x * max(map(len, layers))
-    height = step_y * len(layers)
-    spot = {
-        node: (width * (k + 0.5) / len(layer), step_y * (level + 0.5))
-        for level, layer in enumerate(layers)
-        for k, node in enumerate(layer)
+    The only script the page may run is its own, by its hash: a column name cannot become code.
+    """
+    script = page_script()
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    edges = list(result.edge_facts())[:NOSCRIPT_EDGES]
+    parts = {
+        "@@HASH@@": digest,
+        "@@TITLE@@": escape(f"{len(result.names)} variables, {result.dag.n_edges} edges"),
+        "@@FACTS@@": escape(_facts(result)),
+        "@@STYLE@@": _asset("page.css"),
+        "@@EDGES@@": "".join(f"<li>{escape(cause)} → {escape(effect)}</li>" for cause, effect in edges),
+        "@@RUN@@": as_script_text(page_content(result, truth)),
+        "@@SCRIPT@@": script,
     }
-    shapes = [
-        '<defs><marker id="tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" '
-        'orient="auto-start-reverse"><path d="M0 0 L10 5 L0 10 z"/></marker></defs>'
+    pieces = _asset("page.html").split("@@")
+    return "".join(parts.get(f"@@{piece}@@", piece) for piece in pieces).encode("utf-8", "replace").decode()
+
+
+def page_script() -> str:
+    """All of the page's code in one closure."""
+    return "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in SCRIPTS) + "\n})();"
+
+
+def _facts(result: Discovery) -> str:
+    facts = [
+        f"method {result.method}",
+        f"{result.n_samples:,} rows",
+        f"seed {result.seed}",
+        f"{sum(result.timings.values()):.1f} s",
     ]
-    for (cause, effect), facts in result.edge_facts().items():
-        (x1, y1), (x2, y2) = spot[dag.index(cause)], spot[dag.index(effect)]
-        bend = 0.0 if y2 - y1 <= step_y else 0.35 * step_x * (1 if x1 <= x2 else -1)
-        middle = f"{(x1 + x2) / 2 + bend:.0f} {(y1 + y2) / 2:.0f}"
-        tip = escape(
-            f"{cause} → {effect}: " + ", ".join(f"{key} {value:.3g}" for key, value in facts.items())
-        )
-        shapes.append(
-            f'<path d="M{x1:.0f} {y1 + 14:.0f} Q{middle} {x2:.0f} {y2 - 14:.0f}" marker-end="url(#tip)">'
-            f"<title>{tip}</title></path>"
-        )
-    for node, (x, y) in spot.items():
-        half = 4.5 * len(labels[node]) + 8
-        shapes.append(
-            f'<g><title>{escape(dag.names[node])}</title><rect x="{x - half:.0f}" y="{y - 14:.0f}" '
-            f'width="{2 * half:.0f}" height="28" rx="8"/><text x="{x:.0f}" y="{y:.0f}">{escape(labels[node])}</text></g>'
-        )
-    label = escape(f"Causal graph with {dag.n_nodes} variables and {dag.n_edges} edges")
-    body = "\n".join(shapes)
-    size = f'style="max-width: {1.25 * width:.0f}px" viewBox="0 0 {width} {height}"'
-    return f'<svg role="img" aria-label="{label}" {size}>\n{body}\n</svg>'
+    transform = result.settings.get("transform", "none")
+    if transform not in ("none", None):
+        facts.insert(2, f"{transform} of every column")
+    return " · ".join(facts)
 
 
-def _edges(result: Discovery) -> str:
-    facts = result.edge_facts()
-    if not facts:
-        return "<p>No edge was found.</p>"
-    measures = list(next(iter(facts.values())))
-    head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in ["cause", "effect", *measures])
-    rows = "\n".join(
-        f"<tr><td>{escape(cause)}</td><td>{escape(effect)}</td>"
-        + "".join(f'<td class="number">{values.get(name, float("nan")):.3g}</td>' for name in measures)
-        + "</tr>"
-        for (cause, effect), values in facts.items()
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>\n{rows}\n</tbody></table>"
-
-
-def _facts(facts: dict[str, str]) -> str:
-    rows = "".join(f"<tr><th>{escape(key)}</th><td>{escape(value)}</td></tr>" for key, value in facts.items())
-    return f"<table>{rows}</table>"
-
-
-def _warnings(result: Discovery) -> str:
-    if not result.warnings:
-        return ""
-    items = "".join(f"<li>{escape(warning)}</li>" for warning in result.warnings)
-    return f"<h2>Before you believe it</h2><ul>{items}</ul>"
+@cache
+def _asset(name: str) -> str:
+    return (files("diffan.report") / "assets" / name).read_text(encoding="utf-8")
