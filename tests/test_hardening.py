@@ -244,7 +244,7 @@ def test_derivatives_and_likelihoods_are_taken_in_smaller_parts(monkeypatch: pyt
     from diffan.ordering import curvature
 
     data = frame(120)
-    given = {**FAST, "landmarks": (999,)}
+    given = {**FAST, "kernel_landmarks": (999,)}
     expected = diffan.discover(data, **given)
     tangents, solve = curvature._last_hidden_tangents, Objective._solve
 
