@@ -12,6 +12,8 @@ import torch
 
 from diffan.algorithm import LeafFinder, topological_order
 from diffan.context import Context
+from diffan.errors import InputError
+from diffan.keeping import Forgetful
 from diffan.ordering.curvature import Field, NetworkField
 from diffan.ordering.deciduous import FillReport, deciduous_finder
 from diffan.ordering.greedy import Refit, greedy_finder
@@ -36,6 +38,9 @@ def find_order(table: Table, settings: DiffanSettings, context: Context) -> Orde
     """
     device = context.torch_device()
     values = table.values if table.standardized else table.values / table.scale
+    team = present_team()
+    if team.size > 1 and not isinstance(context.keeper, Forgetful):
+        raise InputError("Several processes cannot share a checkpoint; leave it out, or start one process.")
     started = time.perf_counter()
     model, losses = train(
         values,
@@ -44,7 +49,7 @@ def find_order(table: Table, settings: DiffanSettings, context: Context) -> Orde
         device,
         context.progress,
         place=context.keeper.stage("train"),
-        team=present_team(),
+        team=team,
     )
     trained = time.perf_counter()
     report = FillReport()
