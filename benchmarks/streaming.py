@@ -92,6 +92,7 @@ def run_stage(stage: str, path: Path, cache: Path, steps: int) -> dict[str, floa
     import diffan
     from diffan.additive.gram import SplineGram
     from diffan.ordering.points import OrderingPoints
+    from diffan.score.holdout import held_out_count
     from diffan.score.training import auto_batch_size, train
     from diffan.settings import OrderSettings, ScoreSettings
     from diffan.streaming import read_table
@@ -119,7 +120,7 @@ def run_stage(stage: str, path: Path, cache: Path, steps: int) -> dict[str, floa
     if stage == "train":
         settings = ScoreSettings(max_steps=steps, patience=steps)
         train(table.values, settings, np.random.default_rng(0), torch.device("cpu"))
-        rows = steps * auto_batch_size(table.n_samples)
+        rows = steps * auto_batch_size(table.n_samples - held_out_count(table.n_samples, settings))
     elif stage == "order":
         points = OrderingPoints(table.values, OrderSettings(), 0, torch.device("cpu"))
         for step in range(table.n_variables - 1):
