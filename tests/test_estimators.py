@@ -9,6 +9,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import diffan
 from diffan.errors import InputError
+from diffan.methods import METHODS
 
 NOT_PASSED = {
     "check_dtype_object": "a cell that is no number is refused with diffan's own sentence, a ValueError, not a TypeError",
