@@ -191,10 +191,13 @@ def test_columns_permuted_and_rescaled_give_the_same_graph() -> None:
     assert set(first.graph.edges) == set(second.graph.edges)
 
 
-def test_the_result_tells_what_was_screened_and_how_long_it_took() -> None:
+def test_the_result_tells_what_was_screened_and_how_long_it_took(tmp_path: Path) -> None:
     found = diffan.discover(chain(6, 300), device="cpu", **QUICK)
     assert {"screen", "train", "order", "edges"} <= set(found.timings)
     assert found.losses["validation"]
+    assert 5 <= found.screened["pairs"] <= 15
+    found.save(tmp_path / "run")
+    assert diffan.load(tmp_path / "run").screened == found.screened
     assert 5 <= found.evidence.tested.sum() <= 15
 
 

@@ -85,6 +85,7 @@ def run(
         warnings=(*table.warnings, *ordering.warnings, *evidence.warnings),
         versions=versions(),
         leaf_evidence=None if ordering.evidence is None else ordering.evidence[:, back],
+        screened=ordering.screened,
         losses=ordering.losses,
         model=ordering.model,
     )

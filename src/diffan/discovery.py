@@ -39,6 +39,7 @@ class Discovery:
     warnings: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     leaf_evidence: npt.NDArray[np.float64] | None = None  # [steps, d], columns in the order of `names`
+    screened: Mapping[str, float] = field(default_factory=dict)  # what the screen of a wide table left
     losses: Mapping[str, list[float]] = field(default_factory=dict)
     model: Mapping[str, npt.NDArray[np.float32]] = field(default_factory=dict)
     knowledge: Knowledge = field(default_factory=Knowledge)  # what was known beforehand, and holds

@@ -48,6 +48,7 @@ def _of_ordering(found: Ordering) -> tuple[dict[str, Any], Arrays]:
     record = {
         "order": [int(i) for i in found.order],
         "timings": found.timings,
+        "screened": found.screened,
         "warnings": list(found.warnings),
         "losses": list(found.losses),
         "model": list(found.model),
@@ -72,6 +73,7 @@ def _ordering(saved: Saved) -> Ordering:
         neighbours=arrays.get("neighbours"),
         losses={name: arrays[f"losses.{name}"].tolist() for name in record["losses"]},
         timings=dict(record["timings"]),
+        screened=dict(record["screened"]),
         warnings=tuple(record["warnings"]),
         model={name: arrays[f"model.{name}"] for name in record["model"]},
     )

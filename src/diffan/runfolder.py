@@ -142,6 +142,7 @@ def to_json(result: Discovery) -> dict[str, Any]:
         "confidence": None if result.confidence is None else result.confidence.record(),
         "versions": dict(result.versions),
         "timings": dict(result.timings),
+        "screened": dict(result.screened),
         "warnings": list(result.warnings),
     }
 
@@ -193,6 +194,7 @@ def from_json(content: dict[str, Any]) -> Discovery:
         seed=int(content["seed"]),
         n_samples=int(content["n_samples"]),
         timings={name: float(seconds) for name, seconds in content["timings"].items()},
+        screened={name: float(value) for name, value in content.get("screened", {}).items()},
         warnings=tuple(_texts(content["warnings"])),
         versions={name: str(version) for name, version in content["versions"].items()},
         leaf_evidence=leaf_evidence,

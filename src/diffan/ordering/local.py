@@ -23,6 +23,7 @@ from diffan.table import Table
 
 Array = npt.NDArray[np.float64]
 VALUES_AT_ONCE = 2**26  # hidden values held at once while derivatives are taken
+MOST_WITH_EVIDENCE = 1000  # variables; beyond them d^2 criteria would make the saved run too large
 WORTH_A_GPU_EACH = 200  # variables per GPU below which one is enough
 
 
@@ -57,9 +58,10 @@ def find_local_order(table: Table, settings: DiffanSettings, context: Context) -
     finished = time.perf_counter()
     return Ordering(
         order=order,
-        evidence=evidence,
+        evidence=evidence if table.n_variables <= MOST_WITH_EVIDENCE else None,
         neighbours=neighbours,
         gram=gram,
+        screened=found.summary(),
         losses=losses,
         timings={
             "screen": screened - started,

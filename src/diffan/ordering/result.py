@@ -23,6 +23,8 @@ class Ordering:
     """[d, d], symmetric: the pairs that may be joined at all, when the method screened them; None for all."""
     gram: SplineGram | None = None
     """The spline Gram matrix of the columns, when the method already has it."""
+    screened: dict[str, float] = field(default_factory=dict)
+    """How many pairs the screen left, and how many candidates the variables have, when there was one."""
     losses: dict[str, list[float]] = field(default_factory=dict)
     """Named curves, such as training and validation loss."""
     timings: dict[str, float] = field(default_factory=dict)

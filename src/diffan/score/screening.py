@@ -36,6 +36,16 @@ class Screen:
     def n_pairs(self) -> int:
         return int(self.neighbours.sum()) // 2
 
+    def summary(self) -> dict[str, float]:
+        """Its size in numbers, for the record."""
+        counts = self.neighbours.sum(axis=1)
+        return {
+            "pairs": float(self.n_pairs),
+            "mean_candidates": float(counts.mean()),
+            "most_candidates": float(counts.max(initial=0)),
+            "ridge": self.ridge,
+        }
+
 
 def screen(gram: SplineGram, settings: LocalSettings, device: torch.device) -> Screen:
     """Candidate pairs: the strongest of either end that chance would not give, plus a few by marginal dependence."""
