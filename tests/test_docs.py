@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import runpy
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import diffan
@@ -81,6 +83,21 @@ def test_the_reference_covers_the_public_names() -> None:
     ]
     assert "diffan.errors" in described  # which has these three
     assert [name for name in diffan.baselines.__all__ if f"`{name}`" not in page] == []
+
+
+def test_the_tables_of_broken_assumptions_break_nothing_else() -> None:
+    script = runpy.run_path(str(ROOT / "benchmarks" / "assumptions.py"))
+    tables = script["tables"](np.random.default_rng(0), 100)
+    assert tables.keys() == script["TRUTHS"].keys()
+    assert all(np.isfinite(table.to_numpy()).all() for table in tables.values())
+
+
+def test_a_link_without_direction_is_half_right() -> None:
+    scores = runpy.run_path(str(ROOT / "benchmarks" / "alternatives.py"))["scores"]
+    truth = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]])
+    half = np.array([[0, 0.5, 0], [0.5, 0, 1], [0, 0, 0]])
+    assert scores(truth, half) == {"f1": 0.75, "skeleton_f1": 1.0}
+    assert scores(truth, np.zeros((3, 3))) == {"f1": 0.0, "skeleton_f1": 0.0}
 
 
 def prose(page: Path) -> str:
