@@ -64,7 +64,7 @@ def cell(case: PaperCase, name: str, device: str) -> Record:
         "shd": diffan.metrics.shd(truth, result.dag),
         "false_edges": sum(edge not in set(truth.edges) for edge in result.dag.edges),
         "seconds": round(sum(result.timings.values()), 3),
-        "warnings": list(result.warnings),
+        "doubts": [one.topic for one in result.diagnostics if one.level == "doubt"],
         "timings": {stage: round(seconds, 3) for stage, seconds in result.timings.items()},
         "edges": np.argwhere(result.dag.adjacency).tolist(),
         "truth": np.argwhere(truth.adjacency).tolist(),

@@ -7,13 +7,17 @@ out=${1:-benchmarks/results}
 budget=${2:-420}
 mkdir -p "$out/cells"
 cd "$(dirname "$0")/.."
-export PYTHONPATH=src:benchmarks PYTHONUNBUFFERED=1 OMP_NUM_THREADS=1
+export PYTHONPATH=src PYTHONUNBUFFERED=1 OMP_NUM_THREADS=1
 python=${PYTHON:-python3}
 "$python" benchmarks/run.py unpack benchmarks/results/reproduction.jsonl "$out/cells" > /dev/null
 timeout $((budget + 100)) "$python" benchmarks/run.py sweep "$out/cells" --lane cpu --workers 5 --device cpu \
     --limit-seconds $((budget + 60)) > "$out/sweep-cpu.log" 2>&1 &
 timeout 45 "$python" benchmarks/speed.py --device cuda --whole 2>&1 | tee "$out/whole.log"
 timeout 70 "$python" benchmarks/speed.py --device cuda --only-large 2>&1 | tee "$out/large.log"
+# Let the processes share the GPU side by side instead of in turns, where the driver allows it.
+if nvidia-cuda-mps-control -d 2> /dev/null; then
+    timeout 30 "$python" -c 'import torch; torch.zeros(1, device="cuda")' || echo quit | nvidia-cuda-mps-control
+fi
 started=$(date +%s)
 left() { echo $((budget - $(date +%s) + started)); }
 (
@@ -43,10 +47,11 @@ left() { echo $((budget - $(date +%s) + started)); }
     orders --seeds 1000 --contenders local --out "$out/orders.jsonl"
     orders --seeds 1001 1002 --contenders masking deciduous greedy score --out "$out/orders.jsonl"
 ) &
-timeout "$budget" "$python" benchmarks/run.py sweep "$out/cells" --lane gpu --workers 3 --device cuda \
+timeout "$budget" "$python" benchmarks/run.py sweep "$out/cells" --lane gpu --workers 4 --device cuda \
     --limit-seconds $((budget - 15)) > "$out/sweep-gpu.log" 2>&1 &
 wait
 "$python" benchmarks/run.py pack "$out/cells" "$out/reproduction.jsonl" | tail -1
 rm -rf "$out/cells"
+echo quit | nvidia-cuda-mps-control 2> /dev/null
 tail -n 2 "$out"/sweep-*.log
 wc -l "$out"/*.jsonl

@@ -237,6 +237,8 @@ def test_lines_of_the_older_scripts_become_cells(tmp_path: Path) -> None:
         assert record["result"]["shd"] == old["shd"]
         assert record["result"]["order_divergence"] == old["order_divergence"]
         assert data.name(record["settings"]["data"]) == old["case"]
+        (tmp_path / name).write_text(json.dumps(old | {"case": old["case"] + "-mlp"}) + "\n")
+        assert list(import_records(tmp_path / name)) == []
 
 
 # ---- the report ---------------------------------------------------------------------------

@@ -198,7 +198,7 @@ def test_workers_change_nothing() -> None:
 def test_another_executor_can_be_plugged_in() -> None:
     job, settings, asked = r2_job(), ConfidenceSettings(replicates=4, workers=3), []
 
-    def backwards(function: Any, tasks: Any, *, workers: int) -> Any:
+    def backwards(function: Any, tasks: Any, *, workers: int, scheduler: str | None) -> Any:
         asked.append(workers)
         yield from reversed([(k, function(task)) for k, task in enumerate(tasks)])
 
@@ -232,7 +232,7 @@ def r2_job(seed: int = 0) -> Job:
 def test_a_stopped_run_goes_on_where_it_was(tmp_path: Path) -> None:
     job, ran = r2_job(), []
 
-    def run(function: Any, tasks: Any, *, workers: int) -> Any:
+    def run(function: Any, tasks: Any, *, workers: int, scheduler: str | None) -> Any:
         for k, task in enumerate(tasks):
             if len(ran) == 3:
                 raise KeyboardInterrupt

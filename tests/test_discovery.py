@@ -149,7 +149,7 @@ def test_newer_foreign_and_damaged_files_are_refused(tmp_path) -> None:
         ({"format": "other"}, "is not a run of diffan"),
         ({"names": ["a", 3]}, "is damaged"),
         ({"order": ["a"]}, "does not list every name once"),
-        ({"tests": {}}, "is damaged .no 'source' in it"),
+        ({"tests": {}}, "is damaged .no '(source|measures)' in it"),
     ]:
         file.write_text(json.dumps({**good, **change}))
         with pytest.raises(InputError, match=sentence):

@@ -9,6 +9,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import diffan
 from diffan.errors import InputError
+from diffan.methods import METHODS
 
 NOT_PASSED = {
     "check_dtype_object": "a cell that is no number is refused with diffan's own sentence, a ValueError, not a TypeError",
@@ -76,3 +77,18 @@ def test_the_preset_fills_what_is_not_given() -> None:
 def test_bad_options_are_refused(options, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         diffan.discover(frame(), **options)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_no_option_name_means_two_things(name: str) -> None:
+    """An option is given by its bare name, so a method's own may not share it with the finish's."""
+    from diffan.likelihood.settings import LikelihoodSettings
+    from diffan.options import field_names
+    from diffan.pruning import PruneSettings
+
+    names = [
+        option
+        for settings in (METHODS[name].default_settings("default"), PruneSettings(), LikelihoodSettings())
+        for option in field_names(settings)
+    ]
+    assert len(names) == len(set(names))

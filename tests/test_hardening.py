@@ -167,7 +167,7 @@ def test_control_c_at_every_stage(moment: str, tmp_path: Path) -> None:
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=30)
-    assert (process.returncode, said) == (130, "diffan: interrupted; nothing was written\n")
+    assert (process.returncode, said) == (130, "diffan: interrupted; no result was written\n")
     assert {path.name for path in tmp_path.iterdir()} == {"data.csv", "flag"}
 
 
@@ -244,7 +244,7 @@ def test_derivatives_and_likelihoods_are_taken_in_smaller_parts(monkeypatch: pyt
     from diffan.ordering import curvature
 
     data = frame(120)
-    given = {**FAST, "landmarks": (999,)}
+    given = {**FAST, "kernel_landmarks": (999,)}
     expected = diffan.discover(data, **given)
     tangents, solve = curvature._last_hidden_tangents, Objective._solve
 

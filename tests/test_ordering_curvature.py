@@ -85,7 +85,7 @@ def test_a_memory_bound_changes_nothing(name: str) -> None:
 
 def test_chunks_stay_within_the_memory_bound() -> None:
     field = NetworkField(exact_model(replace(PLAIN, width=64)), memory_bytes=3 * 4 * 4 * 64 * 10)
-    assert [len(chunk) for chunk in field._chunks(some_rows(25), 4)] == [10, 10, 5]
+    assert [len(chunk) for chunk in field._chunks(some_rows(25), 4, field.memory_bytes)] == [10, 10, 5]
 
 
 def test_single_precision_agrees() -> None:

@@ -162,6 +162,16 @@ def test_the_gram_matrix_of_a_map_is_that_of_its_rows() -> None:
     np.testing.assert_allclose(from_map.matrix, from_memory.matrix, atol=1e-9)
 
 
+def test_p_values_of_a_table_on_disk_follow_its_own_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = frame(300, 5, seed=3)
+    order = ["x3", "x0", "x4", "x1", "x2"]
+    expected = diffan.pruning.p_values(order, data.to_numpy())
+    monkeypatch.setattr(streaming, "STREAM_ABOVE", 100)
+    found = diffan.pruning.p_values(order, data.to_numpy())
+    np.testing.assert_allclose(found, expected, rtol=0.2, atol=1e-6)
+    assert ((found < 1) == (expected < 1)).all()
+
+
 # ---- columns and rows ----------------------------------------------------------------------
 
 

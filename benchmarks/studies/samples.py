@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sweep import plots
 from sweep.cell import Cell
-from sweep.contenders import label
+from sweep.contenders import order_label
 from sweep.data import EVALUATION, paper_sets
 from sweep.page import NOT_RUN, Section, image, shown, table
 from sweep.results import Results, summary
@@ -67,10 +67,14 @@ def section(results: Results, figures: Path) -> Section:
             words = _failure(results, method, n) if not records else shown(divergence)
             sortable = [summary(records, f"sortability.{kind}") for kind in ("var", "r2")]
             shares = " / ".join(f"{one.mean:.2f}" if one else "-" for one in sortable)
-            rows.append([label(method), f"{n:,}", words, shown(seconds), peak, shares, str(len(records))])
+            rows.append(
+                [order_label(method), f"{n:,}", words, shown(seconds), peak, shares, str(len(records))]
+            )
             if seconds and divergence:
                 for name, found in (("seconds", seconds), ("order divergence", divergence)):
-                    panels[name].setdefault(label(method), []).append((n, found.mean, 1.96 * found.error))
+                    panels[name].setdefault(order_label(method), []).append(
+                        (n, found.mean, 1.96 * found.error)
+                    )
     header = ["method", "rows", "order divergence", "seconds", "most memory", "var-/R²-sortability", "sets"]
     page.add(table(header, rows))
     if panels["seconds"]:

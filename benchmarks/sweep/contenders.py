@@ -47,6 +47,11 @@ def label(name: str) -> str:
     return CONTENDERS[name].label
 
 
+def order_label(name: str) -> str:
+    """The contender's order alone, where nothing is pruned."""
+    return CONTENDERS[name].label.partition(",")[0]
+
+
 def score_label(name: str) -> str:
     """Whose score a contender trains, where its order or graph is not the point."""
     return "the paper's score" if CONTENDERS[name].wide else "our score"

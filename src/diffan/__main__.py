@@ -12,7 +12,7 @@ def main() -> None:
 
         run()
     except KeyboardInterrupt:
-        sys.stderr.write("diffan: interrupted; nothing was written\n")
+        sys.stderr.write("diffan: interrupted; no result was written\n")
         sys.exit(130)
 
 

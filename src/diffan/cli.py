@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -71,6 +72,7 @@ def discover(
     cache: Path | None = None,
     checkpoint: Path | None = None,
     checkpoint_every: float = 30.0,
+    distributed: Annotated[bool, Parameter(negative="")] = False,
     option: Annotated[list[str] | None, Parameter(name=["--option"], negative="")] = None,
     inspect: bool = True,
     quiet: Quiet = False,
@@ -139,6 +141,8 @@ def discover(
         Folder to leave progress in; the same command, started again after an interruption, goes on from there.
     checkpoint_every
         Seconds of training between two savings of progress.
+    distributed
+        Share the training with the other processes that torchrun started.
     option
         Any further setting as name=value; may be repeated.
     inspect
@@ -147,38 +151,41 @@ def discover(
     settings = _parsed_options(option or [])
     if cutoff is not None:
         settings["cutoff"] = cutoff
-    result = diffan.discover(
-        data,
-        method,
-        variant=variant,
-        preset=preset,
-        refine=parse_refine(refine),
-        edges=edges,
-        adjust=adjust,
-        knowledge=_known(
-            knowledge,
-            tiers,
-            required=require,
-            forbidden=forbid,
-            required_ancestors=ancestor,
-            forbidden_ancestors=not_ancestor,
-            roots=root,
-            leaves=leaf,
-        ),
-        confidence=_replicates(confidence, scheme, workers, scheduler, output),
-        seed=seed,
-        device=device,
-        missing=missing,
-        transform=transform,
-        inspect=inspect,
-        progress=_progress(quiet or as_json),
-        columns=columns,
-        rows=rows,
-        cache=cache,
-        checkpoint=checkpoint,
-        checkpoint_every=checkpoint_every,
-        **settings,
-    )
+    with _team(distributed, device) as (device, leads):
+        result = diffan.discover(
+            data,
+            method,
+            variant=variant,
+            preset=preset,
+            refine=parse_refine(refine),
+            edges=edges,
+            adjust=adjust,
+            knowledge=_known(
+                knowledge,
+                tiers,
+                required=require,
+                forbidden=forbid,
+                required_ancestors=ancestor,
+                forbidden_ancestors=not_ancestor,
+                roots=root,
+                leaves=leaf,
+            ),
+            confidence=_replicates(confidence, scheme, workers, scheduler, output),
+            seed=seed,
+            device=device,
+            missing=missing,
+            transform=transform,
+            inspect=inspect,
+            progress=_progress(quiet or as_json or not leads),
+            columns=columns,
+            rows=rows,
+            cache=cache,
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
+            **settings,
+        )
+    if not leads:
+        return
     result.save(output)
     if as_json:
         _print_json(_result_record(result) | {"folder": str(output)})
@@ -327,6 +334,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
             _without_output()
             _fail(f"cannot write to standard output: {error.strerror}", 1)
         raise
+
+
+def _team(distributed: bool, device: str) -> AbstractContextManager[tuple[str, bool]]:
+    """The device to use and whether this process writes the result."""
+    if not distributed:
+        return nullcontext((device, True))
+    from diffan.score.team import joined
+
+    return joined(device)
 
 
 def _without_output() -> None:

@@ -23,6 +23,8 @@ from diffan.constraints import earlier
 from diffan.context import Context
 from diffan.errors import InputError
 from diffan.evidence import EdgeEvidence
+from diffan.mapped import MappedTable
+from diffan.streaming import read_table
 from diffan.table import Table
 
 Array = npt.NDArray[np.float64]
@@ -78,10 +80,18 @@ def p_values(
     of the answer and of `candidates` follow the data's columns. With more than 50 columns and no candidates, each node
     is tested on the 20 predecessors that a boosted additive model finds most useful.
     """
-    table = Table.read(data)
+    table = read_table(data)
     positions = _positions(order, table.names)
-    context = Context(device=device)
-    return prune(positions, table, candidates, settings=PruneSettings(), context=context).p_values
+    settings, context = PruneSettings(), Context(device=device)
+    if not isinstance(table, MappedTable):
+        return prune(positions, table, candidates, settings=settings, context=context).p_values
+    allowed = _allowed(positions, table.names, candidates)
+    stored = table.canonical_positions()  # a table on disk is read as it lies there
+    place = np.argsort(stored)
+    order = [int(place[j]) for j in positions]
+    offered = None if candidates is None else allowed[np.ix_(stored, stored)]
+    found = prune(order, table.select(stored), offered, settings=settings, context=context)
+    return found.p_values[np.ix_(place, place)]
 
 
 def prune(

@@ -60,7 +60,7 @@ def read_table(
     """A checked table, in memory if it is small and on disk if it is not.
 
     `stream` decides for itself by the number of cells, or is told. `cache` is a folder that keeps the converted
-    table for the next run on the same file; without it a temporary file is used.
+    table for the next run on the same file; without it, and for arrays, a temporary file is used.
     """
     if stream not in ("auto", True, False):
         raise InputError(f"The 'stream' parameter must be 'auto', True or False. Got {stream!r} instead.")
@@ -92,7 +92,8 @@ def read_table(
             "sample rows with rows=."
         )
     wanted = {"columns": view.names, "rows": rows, "seed": seed, "missing": missing, "transform": transform}
-    return _converted(view, None if cache is None else _cache_entry(Path(cache), data, wanted))
+    folder = None if cache is None else _folder(cache)
+    return _converted(view, folder, None if folder is None else _cache_entry(folder, data, wanted))
 
 
 def _source(data: Any, forced: bool) -> RowSource | None:
@@ -216,7 +217,18 @@ def _cache_entry(folder: Path, data: Any, wanted: dict[str, Any]) -> _CacheEntry
     return _CacheEntry(folder / f"table-{key}.npy", folder / f"table-{key}.json")
 
 
-def _converted(view: _Rows, entry: _CacheEntry | None) -> MappedTable:
+def _folder(path: str | os.PathLike[str]) -> Path:
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"Cannot write to {str(path)!r}: {error.strerror}; choose a folder you can write to."
+        ) from None
+    return Path(path)
+
+
+def _converted(view: _Rows, folder: Path | None, entry: _CacheEntry | None) -> MappedTable:
+    """The table as it was kept, or converted; `folder` is where files without a name are made."""
     if entry is not None:
         found = _from_cache(entry, view)
         if found is not None:
@@ -228,12 +240,13 @@ def _converted(view: _Rows, entry: _CacheEntry | None) -> MappedTable:
     if dropped:
         total = moments.count + dropped
         notes.append(f"{dropped} of {total} rows had missing or infinite cells and were dropped.")
+    scratch = None if folder is None else str(folder)
     with storing():
         if entry is None:
-            with scratch_file() as stream:
-                return _write(view, moments, stream, None, notes)[0]
+            with scratch_file(scratch) as stream:
+                return _write(view, moments, stream, scratch, notes)[0]
         with writing(entry.array) as temporary, temporary.open("w+b") as stream:
-            table, digest = _write(view, moments, stream, str(entry.array.parent), notes)
+            table, digest = _write(view, moments, stream, scratch, notes)
     record = {
         "where": list(table.where),
         "center": moments.center.tolist(),

@@ -196,7 +196,7 @@ class Objective:
 
     def _landmarks(self, size: int) -> int | None:
         """How many landmarks serve a set of that size; None for the exact engine."""
-        sizes = self.settings.landmarks
+        sizes = self.settings.kernel_landmarks
         few = sizes[size - 1] if size <= len(sizes) else None
         if few is not None and 3 * few <= self.n_rows:
             return few

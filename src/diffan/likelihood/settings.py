@@ -42,7 +42,7 @@ class LikelihoodSettings:
     exact_rows: int = 1500  # choice: beyond it the low-rank engine is faster on a CPU
     exact_rows_gpu: int = 3000  # choice: exact solves are cheap there
     # measured: landmarks for sets of 1, 2, 3 parents, even where larger sets are exact (error about a nat)
-    landmarks: tuple[int, ...] = (48, 128, 256)
+    kernel_landmarks: tuple[int, ...] = (48, 128, 256)
     max_landmarks: int = 512  # choice: for larger parent sets when the exact engine is out of reach
     scout_rows: int = 1000  # choice: rows that rank the candidates when fits are low-rank
     max_rows: int = 20_000  # choice: more rows are thinned to this many
@@ -56,7 +56,7 @@ class LikelihoodSettings:
         _choice(self, "engine", get_args(Engine))
         _numbers(self, "kernel_interactions", most=1.0)
         _numbers(self, "kernel_ridges", most=1e3)
-        for name in ("leaps", "landmarks"):
+        for name in ("leaps", "kernel_landmarks"):
             _numbers(self, name, most=1e6, whole=True)
         for name in ("kernel_bandwidth", "move_nats", "edge_nats", "first_nats"):
             _positive(self, name, below=math.inf)

@@ -6,11 +6,14 @@ what one process would have computed, up to the order of additions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+from diffan.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -46,3 +49,20 @@ def present_team() -> Team:
         return ALONE
     size = torch.distributed.get_world_size()
     return Team(torch.distributed.get_rank(), size) if size > 1 else ALONE
+
+
+@contextmanager
+def joined(device: str) -> Iterator[tuple[str, bool]]:
+    """Join the processes that torchrun started: the device for this one, and whether it is the one that writes."""
+    if not torch.distributed.is_available() or not torch.distributed.is_torchelastic_launched():
+        raise InputError(
+            "Distributed training needs torchrun; start it as: torchrun --nproc-per-node 2 -m diffan discover ..."
+        )
+    on_gpu = device != "cpu" and torch.cuda.is_available()
+    torch.distributed.init_process_group("nccl" if on_gpu else "gloo")
+    try:
+        rank = torch.distributed.get_rank()
+        own = f"cuda:{rank % torch.cuda.device_count()}" if on_gpu and ":" not in device else device
+        yield own, rank == 0
+    finally:
+        torch.distributed.destroy_process_group()
