@@ -10,7 +10,7 @@ if __name__ == "__main__":
     table = diffan.simulate.sample_anm(truth, 4000, noise="gauss", noise_scale=(0.4, 0.8), seed=6)
 
     # these three settings keep the example short; leave them out for a real run
-    result = diffan.discover(table, seed=0, local_steps=60, local_width=32, refine="additive", inspect=False)
+    result = diffan.discover(table, seed=0, local_steps=40, local_width=32, refine="additive", inspect=False)
 
     scores = diffan.metrics.evaluate(truth, result.dag, result.order)
     print("stages:", ", ".join(result.timings))
