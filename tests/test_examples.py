@@ -10,9 +10,16 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
-GALLERY = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
 NEEDS_MORE = {"what_if_with_dowhy"}  # what the development install does not bring
-SHOWN = dict(re.findall(r'--8<-- "examples/(\w+)\.py"\n```\n\n```text\n(.*?)```', GALLERY, re.DOTALL))
+PROGRAM = re.compile(r'--8<-- "examples/(\w+)\.py"\n```\n\n```text\n(.*?)```', re.DOTALL)
+
+
+def shown_on(page: str) -> dict[str, str]:
+    """The examples that a page includes, and what it says they print."""
+    return dict(PROGRAM.findall((ROOT / "docs" / page).read_text(encoding="utf-8")))
+
+
+SHOWN = shown_on("gallery.md")
 
 
 @pytest.mark.parametrize("name", sorted(SHOWN.keys() - NEEDS_MORE))
@@ -23,6 +30,12 @@ def test_an_example_prints_what_the_gallery_shows(name: str, capsys: pytest.Capt
 
 def test_the_gallery_shows_every_example() -> None:
     assert SHOWN.keys() == {file.stem for file in EXAMPLES.glob("*.py")}
+
+
+def test_the_first_page_shows_the_same() -> None:
+    first = shown_on("index.md")
+    assert first
+    assert first.items() <= SHOWN.items()
 
 
 @pytest.mark.filterwarnings("default")  # DoWhy's own are not ours to forbid
