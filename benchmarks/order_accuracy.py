@@ -52,6 +52,7 @@ def order_cell(case: PaperCase, name: str, device: str) -> Record:
         "order_divergence": order_divergence(truth, ordering.order),
         "seconds": round(seconds, 3),
         "held_out_loss": loss,
+        "screened_share": None if ordering.neighbours is None else float(ordering.neighbours.mean()),
         "steps": ordering.losses["step"][-1] if ordering.losses else None,
     }
 

@@ -214,7 +214,10 @@ def _with_confidence(
     rules = result.knowledge.consequences(canonical.names)
     alone = Context(seed=context.seed, device=context.device, constraints=rules)
     model = result.model if settings.reuse else None
-    job = Job(canonical, recipe, alone, settings.scheme, model or None)
+    here = replace(
+        recipe.prune_settings, prune_workers=0, prune_scheduler=None
+    )  # replicates are spread already
+    job = Job(canonical, replace(recipe, prune_settings=here), alone, settings.scheme, model or None)
     found = measure(job, settings, replace(context, constraints=rules)).rearranged(np.argsort(positions))
     frequency = np.where(result.evidence.tested, found.frequency, np.nan)
     evidence = replace(result.evidence, measures={**result.evidence.measures, "frequency": frequency})

@@ -18,6 +18,7 @@ from diffan.additive.cutoff import adaptive_cutoff, fdr_cutoff
 from diffan.additive.fit import NodeFit, fit_nodes
 from diffan.additive.gram import SplineGram
 from diffan.additive.neighbours import neighbour_mask, selection_df
+from diffan.additive.spread import fit_nodes_elsewhere
 from diffan.additive.term_test import wald_test
 from diffan.constraints import earlier
 from diffan.context import Context
@@ -53,6 +54,8 @@ class PruneSettings:
         50  # choice, as in CAM's experiments: with more columns and no candidates, screen first
     )
     max_neighbours: int = 20  # measured: keeps every true edge that testing all predecessors finds
+    prune_workers: int = 0  # choice: processes that share the regressions; 0 for this one alone
+    prune_scheduler: str | None = None  # or the address of a Dask cluster, such as "tcp://host:8786"
 
     def __post_init__(self) -> None:
         if self.rule not in get_args(CutoffRule):
@@ -63,7 +66,7 @@ class PruneSettings:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
                 raise InputError(f"The {name!r} parameter must be between 0 and 1. Got {value!r} instead.")
-        for name, least in (("n_basis", 3), ("screen_above", 0), ("max_neighbours", 1)):
+        for name, least in (("n_basis", 3), ("screen_above", 0), ("max_neighbours", 1), ("prune_workers", 0)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise InputError(
@@ -125,7 +128,13 @@ def prune(
     ]
     tests = _Tests(table.n_variables, gram.width)
     with context.progress.task("prune", total=len(regressions)) as task:
-        for fit in fit_nodes(gram, regressions, device=device):
+        if settings.prune_workers or settings.prune_scheduler:
+            fits = fit_nodes_elsewhere(
+                gram, regressions, workers=settings.prune_workers, scheduler=settings.prune_scheduler
+            )
+        else:
+            fits = fit_nodes(gram, regressions, device=device)
+        for fit in fits:
             tests.add(fit, int(offered[fit.target]))
             task.advance()
     cutoff = _cutoff(tests.p_values[allowed & ~rules.required], settings)  # required edges are no discoveries

@@ -42,6 +42,12 @@ class SplineGram:
         """The most functions any column has."""
         return int(np.diff(self.offsets).max(initial=1))
 
+    def restricted(self, columns: Sequence[int]) -> SplineGram:
+        """The Gram matrix of these columns alone."""
+        functions = np.concatenate([np.arange(self.offsets[j], self.offsets[j + 1]) for j in columns])
+        bases = tuple(self.bases[j] for j in columns)
+        return SplineGram(self.matrix[np.ix_(functions, functions)], bases, _offsets(bases), self.n_rows)
+
     @classmethod
     def from_values(
         cls,
