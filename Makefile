@@ -1,11 +1,13 @@
 # Two commands do everything on a machine with Python 3.11+ and make:
 #   make demo   simulate a table, discover its graph, print the scores, write the report
 #   make test   format, lint, types and all tests
+# and `make docs` builds the documentation into site/, warnings are errors.
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+DOCS_STAMP := .venv/.installed-docs
 
-.PHONY: demo test format reproduce clean
+.PHONY: demo test docs format reproduce clean
 
 demo: $(STAMP)
 	$(BIN)/diffan demo -o demo
@@ -15,6 +17,10 @@ test: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
+
+docs: $(DOCS_STAMP)
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
 
 format: $(STAMP)
 	$(BIN)/ruff format .
@@ -36,5 +42,9 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
 	touch $@
 
+$(DOCS_STAMP): $(STAMP)
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[docs]'
+	touch $@
+
 clean:
-	rm -rf .venv demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv demo site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

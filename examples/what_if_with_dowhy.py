@@ -57,6 +57,6 @@ def what_if(treatment: float = 1.0, *, rows: int = 1500, seed: int = 0) -> Answe
 
 if __name__ == "__main__":
     answer = what_if()
-    print("discovered:", ", ".join(f"{a} -> {b}" for a, b in answer.edges))  # noqa: T201
-    print(f"fields with about this much fertiliser yield {answer.observed:.2f} on average;")  # noqa: T201
-    print(f"if every field got it, the model says {answer.predicted:.2f}; the truth is {answer.true:.2f}")  # noqa: T201
+    print("discovered:", ", ".join(f"{a} -> {b}" for a, b in answer.edges))
+    print(f"fields with about this much fertiliser yield {answer.observed:.2f} on average;")
+    print(f"if every field got it, the model says {answer.predicted:.2f}; the truth is {answer.true:.2f}")

@@ -91,7 +91,7 @@ def discover(
     method
         How the causal order is found.
     variant
-        Of method diffan: auto, masking, deciduous or greedy.
+        Of method diffan: auto, masking, deciduous, greedy or local.
     preset
         "paper" takes the settings of the DiffAN paper.
     refine
