@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +20,8 @@ from diffan import rows as rows_module
 from diffan import shuffling, streaming
 from diffan.additive.gram import SplineGram
 from diffan.errors import InputError
+from diffan.likelihood.plan import plan_for
+from diffan.likelihood.settings import LikelihoodSettings
 from diffan.mapped import MappedTable
 from diffan.moments import Moments
 from diffan.streaming import read_table
@@ -160,6 +163,12 @@ def test_the_gram_matrix_of_a_map_is_that_of_its_rows() -> None:
     from_map = SplineGram.from_values(table.values, chunk_rows=37)
     from_memory = SplineGram.from_values(np.array(table.values, dtype=np.float64))
     np.testing.assert_allclose(from_map.matrix, from_memory.matrix, atol=1e-9)
+
+
+def test_the_likelihood_takes_fewer_rows_of_wider_tables() -> None:
+    plans = [plan_for(10**7, width, torch.device("cpu"), LikelihoodSettings()) for width in (10, 30, 54, 102)]
+    assert [plan.rows for plan in plans] == [20_000, 4444, 1500, 1500]
+    assert plan_for(1000, 30, torch.device("cpu"), LikelihoodSettings()).rows == 1000
 
 
 def test_p_values_of_a_table_on_disk_follow_its_own_columns(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -156,9 +156,9 @@ def from_json(content: dict[str, Any]) -> Discovery:
     if len(set(names)) < len(names):
         raise ValueError("a name is there twice")
     d, tests = len(names), content["tests"]
+    where = np.asarray(tests["source"], dtype=np.int64), np.asarray(tests["target"], dtype=np.int64)
     if d * d * (len(tests["measures"]) + 4) > MOST_CELLS:
         raise ValueError(f"it names {d:,} variables and {len(tests['measures'])} measures, more than fit")
-    where = np.asarray(tests["source"], dtype=np.int64), np.asarray(tests["target"], dtype=np.int64)
     if any(((side < 0) | (side >= d)).any() for side in where):
         raise ValueError("a test names a column that is not there")
     tested = np.zeros((d, d), dtype=bool)

@@ -105,11 +105,11 @@ class NetworkField:
                     raise
                 budget //= 4
 
-    def _chunks(self, rows: Tensor, directions: int, budget: int) -> Iterator[Tensor]:
+    def _chunks(self, rows: Tensor, directions: int, budget: int | None = None) -> Iterator[Tensor]:
         network = self.model.network
         width = max(int(linear.weight.shape[2]) for linear in network.linears)
         per_row = TENSORS_HELD * FLOAT_BYTES * network.members * directions * width
-        yield from torch.split(rows, max(1, budget // per_row))
+        yield from torch.split(rows, max(1, (self.memory_bytes if budget is None else budget) // per_row))
 
 
 def _last_hidden_tangents(
