@@ -183,6 +183,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--noise", default="gauss")
     parser.add_argument("--brief", action="store_true", help="few settings on every graph")
+    parser.add_argument("--changes", nargs="+", help="of the ladder on ER1, only those of these settings; ER1 alone")
     parser.add_argument("--limit-seconds", type=float, default=1e9)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
@@ -197,6 +198,10 @@ def main() -> None:
         if time.perf_counter() - started > args.limit_seconds:
             raise SystemExit("time limit")
 
+    if args.changes:
+        chosen = [change for change in LADDER if not change or set(change) & set(args.changes)]
+        study("er", 1, args, chosen, write)
+        return
     study("er", 1, args, BRIEF if args.brief else LADDER, write)
     study("sf", 1, args, BRIEF, write)
     study("er", 4, args, BRIEF, write)

@@ -16,8 +16,9 @@ from diffan.local_settings import LocalSettings
 from diffan.ordering.diffan_order import automatic_variant
 from diffan.ordering.local import LocalCriteria, local_finder
 from diffan.progress import Silent
+from diffan.score.local_batches import SCHEDULE
 from diffan.score.local_network import Group, make_groups, score_derivative
-from diffan.score.local_training import SCHEDULE, train_local
+from diffan.score.local_training import train_local
 from diffan.score.screening import screen
 from diffan.settings import OrderSettings
 

@@ -15,8 +15,9 @@ from diffan.context import Context
 from diffan.ordering.choice import choose, criterion_of
 from diffan.ordering.result import Ordering
 from diffan.pruning import gram_of
+from diffan.score.local_batches import SCHEDULE
 from diffan.score.local_network import Group, score_derivative
-from diffan.score.local_training import SCHEDULE, train_local
+from diffan.score.local_training import train_local
 from diffan.score.screening import Screen, screen
 from diffan.settings import DiffanSettings, OrderSettings
 from diffan.table import Table
