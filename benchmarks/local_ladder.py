@@ -183,7 +183,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--noise", default="gauss")
     parser.add_argument("--brief", action="store_true", help="few settings on every graph")
-    parser.add_argument("--changes", nargs="+", help="of the ladder on ER1, only those of these settings; ER1 alone")
+    parser.add_argument(
+        "--changes", nargs="+", help="of the ladder on ER1, only those of these settings; ER1 alone"
+    )
     parser.add_argument("--limit-seconds", type=float, default=1e9)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()

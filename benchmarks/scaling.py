@@ -26,6 +26,7 @@ from diffan.simulate import random_dag, sample_anm
 
 METHODS: dict[str, dict[str, Any]] = {
     "local": {"method": "diffan", "variant": "local"},
+    "local, edges by likelihood": {"method": "diffan", "variant": "local", "edges": "likelihood"},
     "local, order alone": {"method": "diffan", "variant": "local", "refine": False},
     "dense masking": {"method": "diffan", "variant": "masking", "refine": False, "edges": "additive"},
     "SCORE": {"method": "score", "refine": False, "edges": "additive"},
@@ -74,7 +75,12 @@ CPU = [
     Cell("local", "sf", 1, 100, 10_000),
     Cell("local", "er", 4, 100, 10_000),
 ]
-CASES = {"main": MAIN, "cpu": CPU}
+EDGES = [  # tuning seeds: which way of choosing edges among screened predecessors is better
+    Cell(method, "er", degree, 60, 4000, 11)
+    for degree in (1, 4)
+    for method in ("local", "local, edges by likelihood")
+]
+CASES = {"main": MAIN, "cpu": CPU, "edges": EDGES}
 
 
 def measure(cell: Cell, device: str) -> dict[str, Any]:

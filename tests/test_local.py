@@ -157,6 +157,18 @@ def test_training_learns_what_independence_cannot_know(tmp_path: Path) -> None:
             assert torch.equal(one, two)
 
 
+def test_products_in_bfloat16_learn_the_same() -> None:
+    values = chain(5, 600)
+    neighbours = screened(values)
+
+    def best(**changes: bool) -> float:
+        settings = LocalSettings(local_steps=150, local_width=32, **changes)
+        _, losses = train_local(values, neighbours, settings, np.random.default_rng(0), [CPU], Silent())
+        return min(losses["validation"])
+
+    assert best(local_bf16=True) == pytest.approx(best(), rel=0.02)
+
+
 def test_a_rate_far_too_high_ends_in_a_sentence() -> None:
     settings = LocalSettings(local_rate=1e30, local_steps=50, local_decay=0.0)
     with pytest.raises(diffan.FitError, match="local_rate"):

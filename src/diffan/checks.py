@@ -17,7 +17,7 @@ def refuse(settings: object, name: str, expected: str) -> InputError:
     return InputError(f"The {name!r} parameter of {owner} must be {expected}. Got {value!r} instead.")
 
 
-def one_of(settings: object, name: str, allowed: tuple[str, ...]) -> None:
+def one_of(settings: object, name: str, allowed: tuple[object, ...]) -> None:
     if getattr(settings, name) not in allowed:
         raise refuse(settings, name, "one of " + ", ".join(map(repr, allowed)))
 

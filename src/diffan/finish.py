@@ -101,7 +101,7 @@ def stages(
     def select_by_likelihood(ordering: Ordering, table: Table, context: Context) -> EdgeEvidence:
         from diffan.likelihood.select import select
 
-        candidates = ordering.candidates
+        candidates = ordering.neighbours if ordering.candidates is None else ordering.candidates
         along = None if candidates is None else candidates_along(ordering.order, candidates)
         start = mended[0] if mended else None
         return select(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from diffan.checks import whole, within
+from diffan.checks import one_of, whole, within
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,12 +34,14 @@ class LocalSettings:
     local_patience: int = 5  # choice: looks at the held-out loss without a better one before stopping
     local_absent: float = 0.5  # measured: share of training rows that lack random candidates
     local_holdout: float = 0.1  # choice: share of the rows held out, at most 2,000
+    local_bf16: bool = False  # choice: products in bfloat16 while training; not measured to pay beside TF32
     local_points: int = 1024  # choice: rows at which derivatives are compared
 
     def __post_init__(self) -> None:
         for name in ("screen_functions", "screen_top", "screen_most", "local_width", "local_depth"):
             whole(self, name, least=1)
         whole(self, "screen_marginal", least=0)
+        one_of(self, "local_bf16", (False, True))
         whole(self, "local_patience", least=1)
         whole(self, "local_points", least=2)
         for name in ("local_batch", "local_steps"):

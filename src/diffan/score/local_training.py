@@ -210,7 +210,10 @@ class _Trainer:
         for group in self._groups:
             present = draw_present(group, clean.shape[1], self._settings.local_absent, self._noise)
             inputs = group.inputs(noised, sigma, present, SCHEDULE)
-            output = group.forward(inputs, dropout=self._dropout, generator=self._noise)
+            with torch.autocast(
+                self._device.type, torch.bfloat16, enabled=self._settings.local_bf16, cache_enabled=False
+            ):
+                output = group.forward(inputs, dropout=self._dropout, generator=self._noise).float()
             total = total + (output - target[group.columns]).square().mean(dim=1).sum()
         for parameter, gradient in zip(
             self._parameters, torch.autograd.grad(total, self._parameters), strict=True
