@@ -284,3 +284,7 @@ def test_knowledge_is_kept_with_the_run(tmp_path: Path) -> None:
     back = diffan.load(tmp_path / "run")
     assert back.knowledge == known
     assert back.at_cutoff(1e-9).dag.edges == [("x0", "x1")]
+    file = tmp_path / "run" / "graph.json"
+    file.write_text(file.read_text().replace('"required"', '"requierd"'))
+    with pytest.raises(InputError, match="is damaged .*did you mean 'required'"):
+        diffan.load(file)

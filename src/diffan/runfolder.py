@@ -184,7 +184,8 @@ def from_json(content: dict[str, Any]) -> Discovery:
         raise ValueError("the p-values its edges were judged by are missing")
     steps = content["leaf_evidence"]
     leaf_evidence = None if steps is None else np.array([_floats(row) for row in steps]).reshape(-1, d)
-    sure = content.get("confidence")
+    known, sure = Knowledge.from_record(content.get("knowledge", {})), content.get("confidence")
+    known.refuse_unknown(names)
     result = Discovery(
         order=order,
         names=names,
@@ -199,7 +200,7 @@ def from_json(content: dict[str, Any]) -> Discovery:
         versions={name: str(version) for name, version in content["versions"].items()},
         leaf_evidence=leaf_evidence,
         losses={name: _floats(curve) for name, curve in content["losses"].items()},
-        knowledge=Knowledge.from_record(content.get("knowledge", {})),
+        knowledge=known,
         confidence=None if sure is None else Confidence.from_record(sure, names),
     )
     if not result.dag.respects(order):
