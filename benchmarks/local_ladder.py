@@ -26,7 +26,7 @@ from diffan.likelihood.landmark_scores import LandmarkScores
 from diffan.likelihood.neighbours import refine_among_neighbours
 from diffan.local_settings import LocalSettings
 from diffan.metrics import order_divergence
-from diffan.ordering.local import LocalCriteria, _points, local_finder
+from diffan.ordering.local import LocalCriteria, local_finder, ordering_rows
 from diffan.progress import Silent
 from diffan.pruning import PruneSettings, candidates_along, prune
 from diffan.score.local_training import train_local
@@ -122,7 +122,7 @@ def study(
             table.values, found.neighbours, local, context.rng("local"), [device], Silent()
         )
         line |= {"train_s": clock(), "steps": losses["step"][-1], "loss": round(min(losses["validation"]), 5)}
-        criteria = LocalCriteria(groups, _points(table.values, settings, context), order_settings)
+        criteria = LocalCriteria(groups, ordering_rows(table.values, settings, context), order_settings)
         order, _ = topological_order(local_finder(criteria), args.variables)
         line |= {"order_s": clock(), "reversed": reversed_share(order)}
         mended, seconds_taken, moves = refined(order, found.neighbours, GramScores(gram, device))

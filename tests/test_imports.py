@@ -39,6 +39,7 @@ LAYERS = [
     {"replicates"},
     {"methods"},
     {"estimators"},
+    {"printing"},
     {"cli"},
     {"__main__"},
 ]

@@ -208,10 +208,10 @@ def test_the_result_tells_what_was_screened_and_how_long_it_took(tmp_path: Path)
     found = diffan.discover(chain(6, 300), device="cpu", **QUICK)
     assert {"screen", "train", "order", "edges"} <= set(found.timings)
     assert found.losses["validation"]
-    assert 5 <= found.screened["pairs"] <= 15
+    assert 5 <= found.screened["pairs"] <= 10
     found.save(tmp_path / "run")
     assert diffan.load(tmp_path / "run").screened == found.screened
-    assert 5 <= found.evidence.tested.sum() <= 15
+    assert found.evidence.tested.sum() == found.screened["pairs"]
 
 
 def test_a_wide_table_is_finished_among_neighbours() -> None:

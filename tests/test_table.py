@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -107,6 +109,12 @@ def test_non_numeric_columns_are_named_with_an_example() -> None:
     data = frame().assign(city="Oslo", when=pd.Timestamp("2020-01-01"))
     sentence = refusal(data)
     assert sentence.startswith("Every column must hold numbers. Not so: 'city' (such as 'Oslo'), 'when'")
+
+
+def test_the_cell_that_spoils_a_column_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n1,2\nx,3\n")
+    with pytest.raises(InputError, match=r"'a' \(such as 'x'\)"):
+        Table.read(tmp_path / "t.csv")
 
 
 def test_complex_numbers_are_refused() -> None:

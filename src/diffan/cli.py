@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -13,10 +12,10 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, CycloptsError, Parameter
 
 import diffan
-from diffan.discovery import Discovery
 from diffan.errors import DiffanError, InputError
 from diffan.files import write_text
 from diffan.finish import parse_refine
+from diffan.printing import fail, print_json, result_record, say, scores, show_scores, without_output
 from diffan.progress import RichProgress, Silent
 from diffan.runfolder import dag_csv, load_dag
 
@@ -188,10 +187,10 @@ def discover(
         return
     result.save(output)
     if as_json:
-        _print_json(_result_record(result) | {"folder": str(output)})
+        print_json(result_record(result) | {"folder": str(output)})
     elif not quiet:
-        _say(result.summary())
-        _say(f"written to {output}/ (open {output / 'report.html'})")
+        say(result.summary())
+        say(f"written to {output}/ (open {output / 'report.html'})")
 
 
 @app.command
@@ -235,9 +234,9 @@ def simulate(
     write_text(output / "truth.csv", dag_csv(dag))
     write_text(output / "data.csv", frame.to_csv(index=False))
     if as_json:
-        _print_json({"nodes": dag.n_nodes, "edges": dag.n_edges, "samples": samples, "folder": str(output)})
+        print_json({"nodes": dag.n_nodes, "edges": dag.n_edges, "samples": samples, "folder": str(output)})
     elif not quiet:
-        _say(
+        say(
             f"{dag.n_nodes} variables, {dag.n_edges} edges, {samples} rows in {output}/data.csv and truth.csv"
         )
 
@@ -253,7 +252,7 @@ def evaluate(run: Path, /, *, truth: Path, as_json: Json = False) -> None:
     truth
         Adjacency CSV with named rows (causes) and columns (effects), or a run folder.
     """
-    _show_scores(_scores(truth, run), as_json)
+    show_scores(scores(truth, run), as_json)
 
 
 @app.command
@@ -282,7 +281,7 @@ def report(
     page = output or (run if run.is_dir() else run.parent) / "report.html"
     diffan.load(run).report(page, truth=None if truth is None else load_dag(truth))
     if not quiet:
-        _say(f"written {page}")
+        say(f"written {page}")
     if open_page:
         import webbrowser
 
@@ -297,7 +296,7 @@ def demo(
     simulate(output=output / "simulated", nodes=10, samples=1000, seed=seed, quiet=quiet)
     discover(output / "simulated" / "data.csv", output=output / "run", seed=seed, device=device, quiet=quiet)
     report(output / "run", truth=output / "simulated" / "truth.csv", quiet=True)
-    _show_scores(_scores(output / "simulated" / "truth.csv", output / "run"), as_json=False)
+    show_scores(scores(output / "simulated" / "truth.csv", output / "run"), as_json=False)
 
 
 @app.command
@@ -307,9 +306,9 @@ def version(*, as_json: Json = False) -> None:
 
     found = {"diffan": diffan.__version__, **versions()}
     if as_json:
-        _print_json(found)
+        print_json(found)
     else:
-        _say("\n".join(f"{name} {number}" for name, number in found.items()))
+        say("\n".join(f"{name} {number}" for name, number in found.items()))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -318,21 +317,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
         app(arguments, exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except CycloptsError as error:
-        _fail(str(error) or "the command could not be understood; see diffan --help", 2)
+        fail(str(error) or "the command could not be understood; see diffan --help", 2)
     except InputError as error:
-        _fail(str(error), 2)
+        fail(str(error), 2)
     except DiffanError as error:
-        _fail(str(error), 1)
+        fail(str(error), 1)
     except KeyboardInterrupt:
         kept = "--checkpoint" in (sys.argv if arguments is None else arguments)
-        _fail("interrupted; " + ("the checkpoint has the progress" if kept else "no result was written"), 130)
+        fail("interrupted; " + ("the checkpoint has the progress" if kept else "no result was written"), 130)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
     except OSError as error:
         if error.errno is not None and error.filename is None:  # what is left to fail is standard output
-            _without_output()
-            _fail(f"cannot write to standard output: {error.strerror}", 1)
+            without_output()
+            fail(f"cannot write to standard output: {error.strerror}", 1)
         raise
 
 
@@ -343,49 +342,6 @@ def _team(distributed: bool, device: str) -> AbstractContextManager[tuple[str, b
     from diffan.score.team import joined
 
     return joined(device)
-
-
-def _without_output() -> None:
-    """Point standard output to nowhere, so that what it still holds does not fail again at the end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _scores(truth: Path, run: Path) -> dict[str, Any]:
-    true_dag, found = load_dag(truth), load_dag(run)
-    order = diffan.load(run).order if (run / "graph.json").is_file() or run.name == "graph.json" else None
-    scores: dict[str, Any] = diffan.metrics.evaluate(true_dag, found, order)
-    return scores
-
-
-def _show_scores(scores: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        _print_json(scores)
-        return
-    width = max(map(len, scores))
-    _say("\n".join(f"{name:<{width}}  {_figure(value)}" for name, value in scores.items()))
-
-
-def _figure(value: Any) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
-
-
-def _result_record(result: Discovery) -> dict[str, Any]:
-    edges = [{"source": a, "target": b, **facts} for (a, b), facts in result.edge_facts().items()]
-    return {
-        "method": result.method,
-        "order": result.order,
-        "edges": edges,
-        "knowledge": result.knowledge.record(),
-        "confidence": None if result.confidence is None else _confidence_record(result.confidence),
-        "timings": dict(result.timings),
-        "warnings": list(result.warnings),
-    }
-
-
-def _confidence_record(sure: diffan.Confidence) -> dict[str, Any]:
-    whole = sure.record()
-    kept = ("scheme", "n_replicates", "threshold", "expected_false", "worst_case")
-    return {key: whole[key] for key in kept} | {"consensus": sure.consensus.edges}
 
 
 def _known(knowledge: Path | None, tiers: Path | None, **said: list[str] | None) -> diffan.Knowledge:
@@ -432,16 +388,3 @@ def _parsed_options(pairs: list[str]) -> dict[str, Any]:
 
 def _progress(quiet: bool) -> Silent | RichProgress:
     return Silent() if quiet else RichProgress()
-
-
-def _print_json(content: dict[str, Any]) -> None:
-    _say(json.dumps(content, indent=1))
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-
-
-def _fail(sentence: str, code: int) -> None:
-    sys.stderr.write(f"diffan: {' '.join(sentence.split())}\n")
-    sys.exit(code)

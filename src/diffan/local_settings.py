@@ -1,6 +1,6 @@
 """The settings of the local variant: the screen, the small denoisers, their training.
 
-"measured" is our own tuning on seeds below 1000 (`benchmarks/scaling.py --ladder`), "choice" a matter of taste or safety.
+"measured" is our own tuning on seeds below 1000 (`benchmarks/local_ladder.py`), "choice" a matter of taste or safety.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from diffan.checks import one_of, whole, within
 class LocalSettings:
     """One small denoiser for every variable over the few others that can matter to it."""
 
-    screen_functions: int = 5  # measured: smooth functions of a column that the screen looks at
-    screen_top: int = 12  # measured: a pair is kept when it is among this many strongest of either end
+    screen_functions: int = 5  # choice: smooth functions of a column that the screen looks at
+    screen_top: int = 12  # measured (8 and 20 give the same): a pair is kept when it is among this many strongest of either end
     screen_marginal: int = 2  # choice: the strongest marginal dependences, kept as a safety net
     screen_level: float = 0.5  # choice: expected false candidates of a variable, by the chi-square null
     screen_most: int = 64  # choice: candidates of a hub at most

@@ -88,7 +88,7 @@ def read_table(
     if transform == "rank" or not standardize:
         option = "transform='rank'" if transform == "rank" else "standardize=False"
         raise InputError(
-            f"{option} needs the table in memory, and {view.n_cells:,} cells are more than fit there; "
+            f"{option} needs the table in memory, and one of {view.n_cells:,} cells was to be read from disk; "
             "sample rows with rows=."
         )
     wanted = {"columns": view.names, "rows": rows, "seed": seed, "missing": missing, "transform": transform}

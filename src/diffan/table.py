@@ -240,7 +240,7 @@ def numeric_values(frame: pd.DataFrame, names: tuple[str, ...]) -> FloatArray:
             if example is None and column.dtype == object:
                 values[:, j] = pd.to_numeric(column, errors="coerce").astype(np.float64)
             else:
-                refused.append(f"{name!r} (such as {example!r})" if example is not None else repr(name))
+                refused.append(f"{name!r} (such as {_short(example)})" if example is not None else repr(name))
     if refused:
         raise InputError(
             f"Every column must hold numbers. Not so: {', '.join(refused[:8])}{more(refused)}; drop or encode them."
@@ -248,17 +248,25 @@ def numeric_values(frame: pd.DataFrame, names: tuple[str, ...]) -> FloatArray:
     return values
 
 
+def _short(cell: object) -> str:
+    shown = repr(cell)
+    return shown if len(shown) <= 60 else f"{shown[:50]}... of {len(shown)} characters"
+
+
 def _not_a_number(column: pd.Series) -> object:
-    """The first cell that is neither a number nor missing."""
+    """The first cell that does not even read as a number; else the first that is text all the same."""
     import pandas as pd
 
     if column.dtype != object and not pd.api.types.is_string_dtype(column.dtype):
         return column.iloc[0] if len(column) else None
     present = column.dropna()
-    bad = present[
-        pd.to_numeric(present, errors="coerce").isna() | present.map(lambda v: isinstance(v, (str, complex)))
-    ]
-    return bad.iloc[0] if len(bad) else None
+    for bad in (
+        pd.to_numeric(present, errors="coerce").isna(),
+        present.map(lambda v: isinstance(v, (str, complex))),
+    ):
+        if bad.any():
+            return present[bad.astype(bool)].iloc[0]
+    return None
 
 
 def _without_missing(

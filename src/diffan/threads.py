@@ -22,12 +22,8 @@ def modest_threads(n_cells: int) -> Iterator[None]:
     if torch is None or n_cells > SMALL_TABLE:
         yield
         return
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with one_thread():
         yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @contextmanager

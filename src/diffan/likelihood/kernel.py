@@ -16,8 +16,8 @@ from torch import Tensor
 
 
 def bell(left: Tensor, right: Tensor, bandwidth: float) -> Tensor:
-    """exp(-(x - x')^2 / (2 h^2)) between two columns: [n] and [m] -> [n, m]."""
-    return (left[:, None] - right[None, :]).square_().mul_(-0.5 / bandwidth**2).exp_()
+    """exp(-(x - x')^2 / (2 h^2)) between two columns, or stacks of them: [..., n] and [..., m] -> [..., n, m]."""
+    return (left[..., :, None] - right[..., None, :]).square_().mul_(-0.5 / bandwidth**2).exp_()
 
 
 def multiplied(product: Tensor, bells: Iterable[Tensor], interaction: float) -> Tensor:

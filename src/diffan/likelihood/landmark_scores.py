@@ -15,12 +15,13 @@ import torch
 from torch import Tensor
 
 from diffan.likelihood.entropy import gaussian_entropy, looks_gaussian, spacing_entropy
+from diffan.likelihood.kernel import bell, multiplied
+from diffan.likelihood.low_rank import JITTER, inverse_factor
 
 Parents = frozenset[int]
 Fit = tuple[int, Parents]
-INTERACTION = 0.5  # measured: the middle of what single nodes choose from on the paper's grid
+INTERACTION = 0.5  # choice: the middle of what single nodes choose from in the full search
 RIDGES = (0.1, 0.5, 2.0)  # noise variance over signal variance
-JITTER = 1e-4
 CELLS_CPU, CELLS_GPU = 2**24, 2**31  # kernel cells held at once
 BANDWIDTH = 1.0
 
@@ -73,8 +74,9 @@ class LandmarkScores:
         m = self._landmarks
         points = self._points[torch.tensor(sets, device=self._points.device)]  # [b, P, n]
         target = self._points[nodes]  # [b, n]
-        near = _kernel(points, points[:, :, :m])  # [b, n, m]
-        whiten = _inverse_factor(near[:, :m], JITTER)
+        bells = (bell(column, column[:, :m], BANDWIDTH) for column in points.unbind(dim=1))
+        near = multiplied(points.new_ones((len(nodes), self._n, m)), bells, INTERACTION)  # [b, n, m]
+        whiten = inverse_factor(near[:, :m], JITTER)
         features = torch.bmm(near, whiten.mT)  # [b, n, m]
         del near
         gram = torch.bmm(features.mT, features)
@@ -82,7 +84,7 @@ class LandmarkScores:
         best = torch.full_like(target, math.inf)
         lowest = torch.full((len(nodes),), math.inf, dtype=torch.float64, device=target.device)
         for ridge in RIDGES:
-            half = _inverse_factor(gram, ridge)
+            half = inverse_factor(gram, ridge)
             turned = torch.bmm(features, half.mT)
             fitted = torch.bmm(turned, torch.bmm(half, moment))[:, :, 0]
             leverage = turned.square().sum(dim=2)
@@ -92,24 +94,3 @@ class LandmarkScores:
             best = torch.where(better[:, None], residuals, best)
             lowest = torch.where(better, spread, lowest)
         return best
-
-
-def _kernel(left: Tensor, right: Tensor) -> Tensor:
-    """Products over parents of 1 - c + c exp(-(x - z)^2 / 2 h^2): [b, P, n], [b, P, m] -> [b, n, m]."""
-    product: Tensor | None = None
-    for k in range(left.shape[1]):
-        gap = left[:, k, :, None] - right[:, k, None, :]
-        factor = gap.square_().mul_(-0.5 / BANDWIDTH**2).exp_().mul_(INTERACTION).add_(1 - INTERACTION)
-        product = factor if product is None else product.mul_(factor)
-    assert product is not None
-    return product
-
-
-def _inverse_factor(matrix: Tensor, ridge: float) -> Tensor:
-    """R with (matrix + ridge I)^-1 = R' R, in double precision inside."""
-    shifted = matrix.double()
-    shifted = shifted + ridge * torch.eye(shifted.shape[-1], dtype=torch.float64, device=matrix.device)
-    factor, _ = torch.linalg.cholesky_ex(shifted)
-    identity = torch.eye(shifted.shape[-1], dtype=torch.float64, device=matrix.device).expand_as(factor)
-    inverse: Tensor = torch.linalg.solve_triangular(factor, identity, upper=False).to(matrix.dtype)
-    return inverse

@@ -32,7 +32,7 @@ def low_rank_residuals(
     """Residuals of `target` [n] given the columns `points` [n, |P|]; the first rows serve as landmarks."""
     landmarks = points[:n_landmarks]
     among = kernel_matrix(landmarks, landmarks, interaction, bandwidth)  # [m, m]
-    whiten = _inverse_factor(among, JITTER)  # K_mm^-1 = whiten' whiten
+    whiten = inverse_factor(among, JITTER)  # K_mm^-1 = whiten' whiten
 
     def blocks() -> Iterator[tuple[slice, Tensor]]:
         step = max(1, BLOCK_CELLS // n_landmarks)
@@ -46,7 +46,7 @@ def low_rank_residuals(
     for rows, features in kept or blocks():
         gram.addmm_(features.T, features)
         moment.addmv_(features.T, target[rows])
-    half = _inverse_factor(gram, ridge)  # (features' features + ridge I)^-1 = half' half
+    half = inverse_factor(gram, ridge)  # (features' features + ridge I)^-1 = half' half
     residuals = torch.empty_like(target)
     for rows, features in kept or blocks():
         turned = features @ half.T  # [rows, m]
@@ -55,13 +55,13 @@ def low_rank_residuals(
     return residuals
 
 
-def _inverse_factor(matrix: Tensor, ridge: float) -> Tensor:
-    """R with (matrix + ridge I)^-1 = R' R; small, so in double precision."""
+def inverse_factor(matrix: Tensor, ridge: float) -> Tensor:
+    """R with (matrix + ridge I)^-1 = R' R for one [m, m] or a stack of them; small, so in double precision."""
     shifted = matrix.double()
-    shifted.diagonal().add_(ridge)
+    shifted.diagonal(dim1=-2, dim2=-1).add_(ridge)
     factor, failed = torch.linalg.cholesky_ex(shifted)
     if bool(failed.any()):
         raise FitError("A landmark system could not be factored; raise the smallest of kernel_ridges.")
-    identity = torch.eye(len(matrix), dtype=torch.float64, device=matrix.device)
-    inverse: Tensor = torch.linalg.solve_triangular(factor, identity, upper=False)
+    identity = torch.eye(matrix.shape[-1], dtype=torch.float64, device=matrix.device)
+    inverse: Tensor = torch.linalg.solve_triangular(factor, identity.expand_as(factor), upper=False)
     return inverse.to(matrix.dtype)

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from diffan.errors import InputError
+from diffan.checks import one_of, refuse, whole
 
 EntropyKind = Literal["auto", "gauss", "spacing"]
 Engine = Literal["auto", "exact", "low_rank"]
@@ -52,8 +52,8 @@ class LikelihoodSettings:
     batch_memory_mb: int = 512  # choice: bound on the matrices of one batch of fits; 8 times that on a GPU
 
     def __post_init__(self) -> None:
-        _choice(self, "entropy", get_args(EntropyKind))
-        _choice(self, "engine", get_args(Engine))
+        one_of(self, "entropy", get_args(EntropyKind))
+        one_of(self, "engine", get_args(Engine))
         _numbers(self, "kernel_interactions", most=1.0)
         _numbers(self, "kernel_ridges", most=1e3)
         for name in ("leaps", "kernel_landmarks"):
@@ -69,35 +69,17 @@ class LikelihoodSettings:
             "kernel_memory_mb",
             "batch_memory_mb",
         ):
-            _whole(self, name, least=1)
+            whole(self, name, least=1)
         for name in ("exact_rows", "exact_rows_gpu", "max_landmarks", "scout_rows", "max_rows", "first_rows"):
-            _whole(self, name, least=10)
-
-
-def _refusal(settings: object, name: str, expected: str) -> InputError:
-    value = getattr(settings, name)
-    return InputError(
-        f"The {name!r} parameter of LikelihoodSettings must be {expected}. Got {value!r} instead."
-    )
-
-
-def _choice(settings: object, name: str, allowed: tuple[str, ...]) -> None:
-    if getattr(settings, name) not in allowed:
-        raise _refusal(settings, name, "one of " + ", ".join(map(repr, allowed)))
+            whole(self, name, least=10)
 
 
 def _positive(settings: object, name: str, *, below: float) -> None:
     value = getattr(settings, name)
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0.0 < value < below:
-        raise _refusal(
+        raise refuse(
             settings, name, "a number above 0" + (f" and below {below:g}" if below < math.inf else "")
         )
-
-
-def _whole(settings: object, name: str, *, least: int) -> None:
-    value = getattr(settings, name)
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise _refusal(settings, name, f"a whole number of {least} or more")
 
 
 def _numbers(settings: object, name: str, *, most: float, whole: bool = False) -> None:
@@ -108,4 +90,4 @@ def _numbers(settings: object, name: str, *, most: float, whole: bool = False) -
     )
     if not fine or (not values and name != "leaps"):
         what = "whole numbers" if whole else "numbers"
-        raise _refusal(settings, name, f"a tuple of {what} above 0 and at most {most:g}")
+        raise refuse(settings, name, f"a tuple of {what} above 0 and at most {most:g}")

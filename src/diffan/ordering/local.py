@@ -47,7 +47,7 @@ def find_local_order(table: Table, settings: DiffanSettings, context: Context) -
         context.progress,
     )
     trained = time.perf_counter()
-    criteria = LocalCriteria(groups, _points(values, settings, context), settings.order, _units(table))
+    criteria = LocalCriteria(groups, ordering_rows(values, settings, context), settings.order, _units(table))
     with context.progress.task("order", max(table.n_variables - 1, 0)) as task:
         finder = local_finder(criteria)
 
@@ -84,7 +84,7 @@ class LocalCriteria:
         settings: OrderSettings,
         scale: Array | None = None,
     ) -> None:
-        self._groups, self._settings = groups, settings
+        self._groups, self.settings = groups, settings
         d = points.shape[1]
         self._square = np.ones(d) if scale is None else np.square(scale)
         rows, levels = len(points), settings.noise_levels
@@ -114,7 +114,7 @@ class LocalCriteria:
 
     def _compute(self, k: int, places: list[int]) -> None:
         group = self._groups[k]
-        device, depth = group.device, len(self._settings.noise_levels)
+        device, depth = group.device, len(self.settings.noise_levels)
         columns, sigma = self._columns[device], self._sigma[device]
         at_once = max(1, VALUES_AT_ONCE // (len(sigma) * group.weights[0].shape[1]))
         for first in range(0, len(places), at_once):
@@ -129,7 +129,7 @@ class LocalCriteria:
         """Criteria of some nodes from their derivatives [a, L, k]."""
         for level in range(slopes.shape[1]):
             in_units = slopes[:, level].T / torch.as_tensor(self._square[nodes], device=slopes.device)
-            self.levels[level, nodes] = criterion_of(in_units, self._settings)
+            self.levels[level, nodes] = criterion_of(in_units, self.settings)
 
 
 def local_finder(criteria: LocalCriteria) -> LeafFinder:
@@ -140,13 +140,14 @@ def local_finder(criteria: LocalCriteria) -> LeafFinder:
         for column in removed[len(gone) :]:
             criteria.remove(column)
             gone.add(column)
-        place, combined = choose(criteria.levels[:, list(remaining)], criteria._settings)
+        place, combined = choose(criteria.levels[:, list(remaining)], criteria.settings)
         return remaining[place], combined
 
     return find_leaf
 
 
-def _points(values: npt.NDArray[np.floating], settings: DiffanSettings, context: Context) -> Array:
+def ordering_rows(values: npt.NDArray[np.floating], settings: DiffanSettings, context: Context) -> Array:
+    """The rows at which derivatives are compared, the same at every step."""
     rng = context.rng("order")
     n = len(values)
     chosen = np.sort(rng.choice(n, min(n, settings.local.local_points), replace=False))

@@ -18,12 +18,12 @@ from torch import Tensor
 from diffan.errors import FitError
 from diffan.local_settings import LocalSettings
 from diffan.progress import Progress, Task
+from diffan.score.descent import EAGER_STEPS, adamw, aside, captured, set_cosine_rate
 from diffan.score.local_batches import SCHEDULE, Batches, HeldOut, denoising_target, draw_present
 from diffan.score.local_network import Group, make_groups
 
 FloatArray = npt.NDArray[np.floating]
 Losses = dict[str, list[float]]
-EAGER_STEPS = 3
 LOOKS = 40  # at the held-out loss, over the whole training
 MOST_HELD_OUT = 2000
 SLOWER = 0.3
@@ -91,8 +91,8 @@ def _descend(
             trainer.step(step / steps)
         if step % every and step != steps:
             continue
-        averaged = [average for trainer in trainers for average in trainer.averaged_groups()]
-        in_order = [averaged[_place(averaged, group)] for group in groups]
+        averaged = {node: group for trainer in trainers for node, group in trainer.averaged_groups()}
+        in_order = [averaged[int(group.nodes[0])] for group in groups]
         train = sum(trainer.mean_loss() for trainer in trainers) / _n_nodes(groups)
         loss = sum(held.loss(group) for held, group in zip(held_out, in_order, strict=True)) / _n_nodes(
             groups
@@ -114,10 +114,6 @@ def _descend(
 
 def _n_nodes(groups: Sequence[Group]) -> int:
     return sum(len(group.nodes) for group in groups)
-
-
-def _place(averaged: Sequence[Group], group: Group) -> int:
-    return next(k for k, other in enumerate(averaged) if other.candidates is group.candidates)
 
 
 class _Trainer:
@@ -146,37 +142,24 @@ class _Trainer:
         self._parameters = [value.requires_grad_() for group in groups for value in group.parameters]
         self._groups = groups
         self._averages = [value.detach().clone() for value in self._parameters]
-        on_gpu = device.type == "cuda"
         weights = [weight for group in groups for weight in group.weights]
         biases = [bias for group in groups for bias in group.biases]
-        self._optimiser = torch.optim.AdamW(
-            [
-                {"params": weights, "weight_decay": settings.decay_for(n)},
-                {"params": biases, "weight_decay": 0.0},
-            ],
-            lr=torch.tensor(rate, device=device) if on_gpu else rate,
-            fused=True,
-            capturable=on_gpu,
-        )
+        self._optimiser = adamw(weights, biases, weight_decay=settings.decay_for(n), rate=rate)
         self._loss_sum = torch.zeros((), device=device)
         self._taken = self._since = 0
         self._graph: torch.cuda.CUDAGraph | None = None
-        self._may_capture = on_gpu
+        self._may_capture = device.type == "cuda"
 
     def step(self, share: float) -> None:
         """One update of every net; `share` of the training is then done."""
-        self._set_rate(self._rate * 0.5 * (1 + math.cos(math.pi * share)))
+        set_cosine_rate(self._optimiser, self._rate, share)
         self._rows.advance()
         if self._graph is not None:
             self._graph.replay()
         elif self._may_capture and self._taken >= EAGER_STEPS:
             self._capture()
         elif self._may_capture:
-            side = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
-            side.wait_stream(torch.cuda.current_stream(self._device))
-            with torch.cuda.stream(side):
-                self._update()
-            torch.cuda.current_stream(self._device).wait_stream(side)
+            aside(self._update, self._device)
         else:
             self._update()
         self._taken += 1
@@ -192,13 +175,13 @@ class _Trainer:
         self._since = 0
         return mean
 
-    def averaged_groups(self) -> list[Group]:
-        found, at = [], 0
+    def averaged_groups(self) -> Iterator[tuple[int, Group]]:
+        """Each group with the averaged weights, by its first variable."""
+        at = 0
         for group in self._groups:
             size = len(group.parameters)
-            found.append(group.with_parameters(self._averages[at : at + size]))
+            yield int(group.nodes[0]), group.with_parameters(self._averages[at : at + size])
             at += size
-        return found
 
     def _update(self) -> None:
         clean = self._rows.batch.T  # [d, B]
@@ -222,25 +205,13 @@ class _Trainer:
         self._optimiser.step()
         self._loss_sum += total.detach()
 
-    def _set_rate(self, rate: float) -> None:
-        for part in self._optimiser.param_groups:
-            if isinstance(part["lr"], Tensor):
-                part["lr"].fill_(rate)
-            else:
-                part["lr"] = rate
-
     def _capture(self) -> None:
-        graph = torch.cuda.CUDAGraph()
-        try:
-            graph.register_generator_state(self._noise)
-            with torch.cuda.graph(graph):
-                self._update()
-        except (RuntimeError, AttributeError):
+        self._graph = captured(self._update, self._noise)
+        if self._graph is None:
             self._may_capture = False
             self._update()
-            return
-        self._graph = graph
-        graph.replay()
+        else:
+            self._graph.replay()
 
 
 @contextmanager

@@ -1,13 +1,11 @@
 """One training step, eager on the CPU and replayed as a CUDA graph on a GPU.
 
-Networks this small spend their time on kernel launches, not arithmetic; a graph launches a whole step at once. Where a
-batch does not fit into memory it is computed in parts, whose gradients add up to those of the whole; where several
-processes train together each computes its part.
+Where a batch does not fit into memory it is computed in parts, whose gradients add up to those of the whole; where
+several processes train together each computes its part.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import torch
@@ -15,11 +13,10 @@ from torch import Tensor
 
 from diffan.errors import FitError
 from diffan.score.batches import Batches
+from diffan.score.descent import EAGER_STEPS, adamw, aside, captured, set_cosine_rate
 from diffan.score.holdout import squared_error
 from diffan.score.model import ScoreModel
 from diffan.score.team import ALONE, Team
-
-EAGER_STEPS = 3  # before a capture, so that the optimiser's state and the libraries' work space exist
 
 
 class Stepper:
@@ -36,27 +33,17 @@ class Stepper:
     ) -> None:
         self._model, self._batches, self._team = model, batches, team
         self._parameters = [value.requires_grad_() for value in model.network.tensors().values()]
-        on_gpu = model.device.type == "cuda"
         weights = [linear.weight for linear in model.network.linears]
         others = [value for value in self._parameters if all(value is not weight for weight in weights)]
         self._rate = learning_rate
-        self._optimiser = torch.optim.AdamW(
-            [
-                {"params": weights, "weight_decay": model.settings.weight_decay},
-                {"params": others, "weight_decay": 0.0},
-            ],
-            # A captured step reads the rate from memory, so that it can change between replays.
-            lr=torch.tensor(learning_rate, device=model.device) if on_gpu else learning_rate,
-            fused=True,
-            capturable=on_gpu,
-        )
+        self._optimiser = adamw(weights, others, weight_decay=model.settings.weight_decay, rate=learning_rate)
         self._noise = torch.Generator(model.device).manual_seed(noise_seed)
         self._loss_sum = torch.zeros((), device=model.device)
         self._taken, self._since = 0, 0  # steps in all, and since the mean loss was asked
         self._parts = 1  # of a batch, computed one after the other
         self._warm_up = EAGER_STEPS
         self._graph: torch.cuda.CUDAGraph | None = None
-        self._may_capture = on_gpu and team is ALONE
+        self._may_capture = model.device.type == "cuda" and team is ALONE
 
     @property
     def parameters(self) -> list[Tensor]:
@@ -66,7 +53,7 @@ class Stepper:
         """One update of every network."""
         self._batches.advance()
         if self._model.settings.cosine:
-            self._set_rate()
+            set_cosine_rate(self._optimiser, self._rate, self._taken / self._model.settings.max_steps)
         if self._graph is not None:
             self._graph.replay()
         elif self._may_capture and self._warm_up == 0:
@@ -111,23 +98,13 @@ class Stepper:
         self._loss_sum.copy_(state["loss"])
         self._taken, self._since, self._parts = (int(count) for count in state["counts"])
 
-    def _set_rate(self) -> None:
-        """The rate falls along half a cosine, to zero at max_steps."""
-        share = min(1.0, self._taken / self._model.settings.max_steps)
-        rate = self._rate * 0.5 * (1 + math.cos(math.pi * share))
-        for group in self._optimiser.param_groups:
-            if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(rate)
-            else:
-                group["lr"] = rate
-
     def _fitting_update(self) -> None:
         """An update in as many parts as memory asks for: each time it runs out, twice as many."""
         while True:
             before = self._noise.get_state()
             try:
                 if self._may_capture:
-                    self._aside()
+                    aside(self._update, self._model.device)
                 else:
                     self._update()
                 return
@@ -192,26 +169,13 @@ class Stepper:
         lacking = lots[0] < self._model.settings.drop_columns
         return ((uniform < lots[1]) & lacking).to(clean.dtype)
 
-    def _aside(self) -> None:
-        device = self._model.device
-        side: torch.cuda.Stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-        side.wait_stream(torch.cuda.current_stream(device))
-        with torch.cuda.stream(side):
-            self._update()
-        torch.cuda.current_stream(device).wait_stream(side)
-
     def _capture(self) -> None:
-        graph = torch.cuda.CUDAGraph()
-        try:
-            graph.register_generator_state(self._noise)
-            with torch.cuda.graph(graph):
-                self._update()
-        except (RuntimeError, AttributeError):
+        self._graph = captured(self._update, self._noise)
+        if self._graph is None:
             self._may_capture = False
             self._fitting_update()
-            return
-        self._graph = graph
-        graph.replay()
+        else:
+            self._graph.replay()
 
 
 def _does_not_fit(model: ScoreModel) -> str:
