@@ -3,6 +3,7 @@
     python benchmarks/speed.py --device cpu                 # d = 20 and growth
     python benchmarks/speed.py --device cuda --large        # also 500 variables, ordering alone
     python benchmarks/speed.py --device cuda --whole        # train, order, refine and select
+    python benchmarks/speed.py --device cuda --profile      # where a whole run and a replicate spend their time
 
 Data are independent normals: times do not depend on what the columns hold, but for where early stopping ends, so the
 number of training steps is printed beside the seconds. Each case is run twice and the second time is printed: the
@@ -61,6 +62,24 @@ def whole(d: int, n: int, density: int, device: str) -> None:
     print(f"| whole run, ER{density} | {d} | {n} | | | | {seconds:.2f} | {stages} |", flush=True)
 
 
+def profile(device: str, density: int = 5) -> None:
+    """The functions that take longest, in a whole run and in two replicates of it, d = 20, n = 1000."""
+    import cProfile
+    import pstats
+
+    import diffan
+
+    data = PaperCase("er", density, "gauss", 0, 0, 20, 1000).draw(device="cpu")[0]
+    diffan.discover(data, device=device)
+    for what, confidence in (("whole run", 0), ("whole run and 4 replicates", 4)):
+        recorder = cProfile.Profile()
+        recorder.enable()
+        found = diffan.discover(data, device=device, confidence=confidence)
+        recorder.disable()
+        print(what, {stage: round(value, 3) for stage, value in found.timings.items()})
+        pstats.Stats(recorder).sort_stats("tottime").print_stats(28)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cpu")
@@ -68,9 +87,12 @@ def main() -> None:
     parser.add_argument(
         "--whole", action="store_true", help="table to graph at 20 and 50 variables, nothing else"
     )
+    parser.add_argument("--profile", action="store_true", help="where the time goes, nothing else")
     parser.add_argument("--only-large", action="store_true", help="500 variables alone")
     parser.add_argument("--brief", action="store_true", help="d = 20, n = 1000 and the large case alone")
     args = parser.parse_args()
+    if args.profile:
+        return profile(args.device)
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, device {args.device}")
     print("| variant | d | n | steps | train s | order s | both s | peak |")
     print("|---|---|---|---|---|---|---|---|")
