@@ -158,15 +158,17 @@ def test_fill_and_schur_gives_the_marginal_hessian(noise: str, count: int) -> No
 
 
 @pytest.mark.parametrize(
-    ("graph", "residue"),
-    [(graph, "fill") for graph in GRAPHS] + [(graph, "recursion") for graph in GRAPHS if graph != "five"],
+    ("graph", "residue", "resample"),
+    [(graph, "fill", resample) for graph in GRAPHS for resample in (False, True)]
+    + [(graph, "recursion", False) for graph in GRAPHS if graph != "five"],
 )
-def test_deciduous_orders_exactly(graph: str, residue: str) -> None:
+def test_deciduous_orders_exactly(graph: str, residue: str, resample: bool) -> None:
     model = ExactAnm(GRAPHS[graph], "gauss")
     settings = OrderSettings(
         noise_levels=(0.1,),
         order_batch_size=60,
         residue=residue,
+        resample=resample,
         fill_iterations=60,
         fill_tolerance=1e-12,
         fill_floor=0.0,

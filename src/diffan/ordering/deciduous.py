@@ -64,19 +64,15 @@ def deciduous_finder(field: Field, points: OrderingPoints, *, report: FillReport
 
 def _fill_finder(field: Field, points: OrderingPoints, report: FillReport) -> LeafFinder:
     settings = points.settings
-    reached: dict[float, tuple[tuple[int, ...], Tensor]] = {}  # what was filled last, to go on from
+    filling: dict[float, _Filling] = {}  # per noise level, to go on from
 
     def filled_at(sigma: float, removed: Sequence[int]) -> Tensor:
-        rows = points.at(sigma, step=len(removed))
-        before, filled = reached.get(sigma, ((), rows))
-        if settings.resample or tuple(removed[: len(before)]) != before:
-            before, filled = (), rows
-        rows[:, list(before)] = filled[:, list(before)]
-        for count in range(len(before) + 1, len(removed) + 1):
-            chunks = torch.split(rows, chunk_rows(field, rows))
-            rows = torch.cat([fill(field, chunk, sigma, removed[:count], settings) for chunk in chunks])
-        reached[sigma] = (tuple(removed), rows)
-        return rows
+        gone = tuple(removed)
+        if sigma not in filling or gone[: len(filling[sigma].removed)] != filling[sigma].removed:
+            filling[sigma] = _Filling.begin(points, sigma, settings.resample)
+        while len(filling[sigma].removed) < len(gone):
+            filling[sigma] = filling[sigma].without(gone[len(filling[sigma].removed)], field, sigma, settings)
+        return filling[sigma].batches[0]
 
     def find_leaf(remaining: Sequence[int], removed: Sequence[int]) -> tuple[int, Array]:
         def diagonals_at(sigma: float) -> Tensor:
@@ -93,6 +89,30 @@ def _fill_finder(field: Field, points: OrderingPoints, report: FillReport) -> Le
         return choose_leaf(points, remaining, diagonals_at)
 
     return find_leaf
+
+
+@dataclass(frozen=True, eq=False)
+class _Filling:
+    """The points of this step and of those to come, with the leaves removed so far at their modes.
+
+    Each leaf is filled in all of them at once: one step's batch after the other would ask the network d times as often.
+    """
+
+    removed: tuple[int, ...]
+    batches: tuple[Tensor, ...]  # one for each step from this one on; a single one where all steps share it
+
+    @classmethod
+    def begin(cls, points: OrderingPoints, sigma: float, resample: bool) -> _Filling:
+        steps = max(points.values.shape[1] - 1, 1) if resample else 1
+        return cls((), tuple(points.at(sigma, step=step) for step in range(steps)))
+
+    def without(self, leaf: int, field: Field, sigma: float, settings: OrderSettings) -> _Filling:
+        removed = (*self.removed, leaf)
+        left = self.batches[1:] if settings.resample else self.batches
+        rows = torch.cat(left)
+        chunks = torch.split(rows, chunk_rows(field, rows))
+        filled = torch.cat([fill(field, chunk, sigma, removed, settings) for chunk in chunks])
+        return _Filling(removed, torch.split(filled, [len(batch) for batch in left]))
 
 
 def chunk_rows(field: Field, rows: Tensor) -> int:
