@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from diffan.algorithm import topological_order
-from diffan.ordering.choice import choose, criterion_of
+from diffan.ordering.choice import choose, choose_leaf, criterion_of
+from diffan.ordering.kernel_opinion import kernel_opinion
 from diffan.ordering.points import OrderingPoints
 from diffan.settings import OrderSettings
 
@@ -85,3 +86,31 @@ def test_points_repeat_and_follow_the_settings() -> None:
 def test_points_in_the_users_units() -> None:
     points = OrderingPoints(np.zeros((30, 2)), BASE, 0, CPU, scale=np.array([2.0, 10.0]))
     torch.testing.assert_close(points.in_units(torch.ones(4, 1), [1]), torch.full((4, 1), 0.01))
+
+
+def test_a_second_opinion_counts_as_much_as_all_noise_levels() -> None:
+    def diagonals(spreads) -> torch.Tensor:
+        unit = torch.tensor([-1.0, 1.0, -1.0, 1.0], dtype=torch.float64)[:, None]
+        return -2.0 + unit * torch.tensor(spreads, dtype=torch.float64).sqrt()
+
+    settings = OrderSettings(noise_levels=(0.2, 0.3, 0.4), vote="log_mean", mean_weight=0.0)
+    alone = OrderingPoints(np.zeros((30, 2)), settings, 0, CPU)
+    network = lambda sigma: diagonals([1.0, 3.0])  # noqa: E731
+    assert choose_leaf(alone, (0, 1), network)[0] == 0
+    for against, leaf in (([4.0, 2.0], 0), ([8.0, 2.0], 1)):
+        both = replace(alone, second_opinion=lambda remaining, against=against: diagonals(against))
+        assert choose_leaf(both, (0, 1), network)[0] == leaf
+
+
+def test_the_kernels_opinion_is_that_of_the_remaining_columns_alone() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.multivariate_normal(np.zeros(3), [[1, 0.6, 0], [0.6, 1, 0], [0, 0, 1]], size=1500)
+    opinion = kernel_opinion(values, CPU)
+    whole, rest = opinion((0, 1, 2)), opinion((0, 2))
+    assert float(whole[:, 0].mean()) == pytest.approx(-1 / (1 - 0.36), rel=0.15)  # minus the precision
+    assert float(rest[:, 0].mean()) == pytest.approx(-1.0, rel=0.15)  # column 1 is gone
+
+
+def test_the_paper_asks_the_network_alone() -> None:
+    assert OrderSettings.paper().kernel_columns == 0
+    assert OrderSettings().kernel_columns > 0

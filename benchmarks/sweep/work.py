@@ -126,14 +126,15 @@ def jacobian(cell: Cell, device: str) -> Result:
     _warm_up("diffan", device)
     target = context.torch_device()
     model, _ = train(table.values, settings.score, context.rng("score"), target)
-    rows = torch.tensor(table.values[: settings.order.order_batch_size], dtype=torch.float32, device=target)
+    shown = cell.options.get("points", 0)
+    batch = table.values[: max(shown, settings.order.order_batch_size)]
+    rows = torch.tensor(batch, dtype=torch.float32, device=target)
     sigma = settings.order.noise_levels[len(settings.order.noise_levels) // 2]
     diagonal = _field(model).diagonal(rows, sigma, [0, 1]).cpu().numpy().astype(float)
-    shown = slice(0, cell.options.get("points", 0))
     return {
         "variances": [float(f"{value:.4g}") for value in diagonal.var(axis=0)],
         "means": np.round(diagonal.mean(axis=0), 4).tolist(),
-        "points": np.round(np.hstack([table.values[shown], diagonal[shown]]), 2).tolist(),
+        "points": np.round(np.hstack([batch[:shown], diagonal[:shown]]), 2).tolist(),
     }
 
 

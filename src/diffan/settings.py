@@ -126,6 +126,9 @@ class OrderSettings:
     mean_weight: float = (
         2.0  # measured: w in variance * |mean|^w of the derivative; a leaf's mean is small too
     )
+    # measured: up to this many columns a Stein kernel's derivatives are heard beside the network's; 0 for none
+    kernel_columns: int = 50
+    kernel_rows: int = 1000  # choice: rows the kernel looks at, since its time grows with their cube
     order_batch_size: int = 512  # choice: k rows, the same at every step
     resample: bool = False  # choice; the paper draws new rows at every step
     evaluate_at: EvaluateAt = "clean"  # choice; "noised": with the level's noise, "as_latent": the paper
@@ -152,6 +155,8 @@ class OrderSettings:
         ):
             one_of(self, name, get_args(allowed))
         whole(self, "order_batch_size", least=2)
+        whole(self, "kernel_columns", least=0)
+        whole(self, "kernel_rows", least=10)
         within(self, "mean_weight", 0.0, 100.0)
         for name in ("fill_iterations", "greedy_steps"):
             whole(self, name, least=1)
@@ -174,6 +179,7 @@ class OrderSettings:
             vote="majority",
             criterion="variance",
             mean_weight=0.0,
+            kernel_columns=0,
             order_batch_size=100,
             resample=True,
             evaluate_at="as_latent",

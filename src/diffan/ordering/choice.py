@@ -18,10 +18,17 @@ LEAST = 1e-300  # below every criterion that is not zero, so that its logarithm 
 def choose_leaf(
     points: OrderingPoints, remaining: Sequence[int], diagonals_at: Callable[[float], Tensor]
 ) -> tuple[int, Array]:
-    """The leaf among the remaining and their criterion, from d s_j / d x_j at each noise level, [k, r]."""
+    """The leaf among the remaining and their criterion, from d s_j / d x_j at each noise level, [k, r].
+
+    A second opinion counts as much as all noise levels together.
+    """
     settings = points.settings
     found = [points.in_units(diagonals_at(sigma), remaining) for sigma in settings.noise_levels]
-    place, criterion = choose(np.stack([criterion_of(diagonals, settings) for diagonals in found]), settings)
+    criteria = [criterion_of(diagonals, settings) for diagonals in found]
+    if points.second_opinion is not None:
+        other = points.in_units(points.second_opinion(remaining), remaining)
+        criteria += [np.asarray(other.double().var(dim=0).cpu().numpy())] * len(criteria)
+    place, criterion = choose(np.stack(criteria), settings)
     return remaining[place], criterion
 
 

@@ -17,6 +17,7 @@ from diffan.keeping import Forgetful
 from diffan.ordering.curvature import Field, NetworkField
 from diffan.ordering.deciduous import FillReport, deciduous_finder
 from diffan.ordering.greedy import Refit, greedy_finder
+from diffan.ordering.kernel_opinion import kernel_opinion
 from diffan.ordering.local import find_local_order
 from diffan.ordering.masking import masking_finder
 from diffan.ordering.points import OrderingPoints
@@ -73,6 +74,9 @@ def reorder(
     settings = replace(settings, variant=chosen_variant(settings, table))
     if settings.variant not in ("masking", "deciduous"):
         return find_order(table, settings, context)
+    settings = replace(
+        settings, order=replace(settings.order, kernel_columns=0)
+    )  # what was learned is all it hears
     stored = ScoreModel.from_arrays(dict(model), settings.score).network
     device = context.torch_device()
     trained = ScoreModel.of(stored.mapped(lambda _, weights: weights.to(device)), settings.score)
@@ -90,6 +94,9 @@ def _peel(table: Table, model: ScoreModel, settings: DiffanSettings, context: Co
     points = OrderingPoints(
         _standardised(table), settings.order, _order_seed(context), context.torch_device(), scale=scale
     )
+    if table.n_variables <= settings.order.kernel_columns:
+        rows = points.drawn(context.rng("kernel opinion"), settings.order.kernel_rows)
+        points = replace(points, second_opinion=kernel_opinion(rows, points.device))
     finder = _make_finder(points, model, settings, context, report)
     with context.progress.task("order", max(table.n_variables - 1, 0)) as task:
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,9 @@ from torch import Tensor
 
 from diffan.rows import release
 from diffan.settings import OrderSettings
+
+Opinion = Callable[[Sequence[int]], Tensor]
+"""Remaining columns -> d s_j / d x_j of each at some rows, [k, r], by another estimate of the score."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +28,7 @@ class OrderingPoints:
     device: torch.device
     dtype: torch.dtype = torch.float32
     scale: npt.NDArray[np.float64] | None = None  # [d], the columns' standard deviations in the user's units
+    second_opinion: Opinion | None = None  # heard beside the network, at every step
 
     def in_units(self, diagonals: Tensor, columns: Sequence[int]) -> Tensor:
         """d s_j / d x_j in the units that count: standardised ones, or the user's when a scale is given."""
@@ -36,7 +40,7 @@ class OrderingPoints:
     def at(self, sigma: float, step: int) -> Tensor:
         """Points [k, d] for one noise level at one step of the peeling; the same arguments give the same points."""
         rng = np.random.default_rng([self.seed, step if self.settings.resample else 0])
-        rows = self._draw(rng)
+        rows = self.drawn(rng, self.settings.order_batch_size)
         if self.settings.evaluate_at == "noised":
             rows = rows + sigma * rng.standard_normal(rows.shape)
         elif self.settings.evaluate_at == "as_latent":
@@ -44,9 +48,10 @@ class OrderingPoints:
             rows = rows * math.sqrt(1 + sigma * sigma)
         return torch.tensor(rows, dtype=self.dtype, device=self.device)
 
-    def _draw(self, rng: np.random.Generator) -> npt.NDArray[np.float64]:
+    def drawn(self, rng: np.random.Generator, most: int) -> npt.NDArray[np.float64]:
+        """Some rows of the table, [at most `most`, d]."""
         n = len(self.values)
-        count = min(n, self.settings.order_batch_size)
+        count = min(n, most)
         if isinstance(self.values, np.memmap):  # rows on disk lie in random order: any stretch is a sample
             first = int(rng.integers(n - count + 1))
             rows = np.array(self.values[first : first + count], dtype=np.float64)
