@@ -88,7 +88,7 @@ def test_points_in_the_users_units() -> None:
     torch.testing.assert_close(points.in_units(torch.ones(4, 1), [1]), torch.full((4, 1), 0.01))
 
 
-def test_a_second_opinion_counts_as_much_as_all_noise_levels() -> None:
+def test_a_second_opinion_counts_twice_as_much_as_all_noise_levels() -> None:
     def diagonals(spreads) -> torch.Tensor:
         unit = torch.tensor([-1.0, 1.0, -1.0, 1.0], dtype=torch.float64)[:, None]
         return -2.0 + unit * torch.tensor(spreads, dtype=torch.float64).sqrt()
@@ -97,7 +97,7 @@ def test_a_second_opinion_counts_as_much_as_all_noise_levels() -> None:
     alone = OrderingPoints(np.zeros((30, 2)), settings, 0, CPU)
     network = lambda sigma: diagonals([1.0, 3.0])  # noqa: E731
     assert choose_leaf(alone, (0, 1), network)[0] == 0
-    for against, leaf in (([4.0, 2.0], 0), ([8.0, 2.0], 1)):
+    for against, leaf in (([1.6, 1.0], 0), ([1.8, 1.0], 1)):
         both = replace(alone, second_opinion=lambda remaining, against=against: diagonals(against))
         assert choose_leaf(both, (0, 1), network)[0] == leaf
 
