@@ -11,7 +11,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from diffan.likelihood.objective import NOBODY, Objective, Parents, Query
+from diffan.likelihood.fits import NOBODY, Parents, Query
+from diffan.likelihood.objective import Objective
 from diffan.likelihood.search import Search
 
 ENTER_SLOPE = 0.02  # per row; measured: flatter candidates never paid (500 rows, 3 sets, 1000 candidates)

@@ -7,14 +7,16 @@ from time import perf_counter
 
 from diffan.constraints import Constraints
 from diffan.context import Context
+from diffan.likelihood.fits import Kernel, Query
 from diffan.likelihood.fitting import fit_kernels
 from diffan.likelihood.moves import BoolArray, State
 from diffan.likelihood.null import shadows_for
-from diffan.likelihood.objective import Kernel, Objective
+from diffan.likelihood.objective import Objective
+from diffan.likelihood.search import Work
 from diffan.likelihood.settings import LikelihoodSettings
 from diffan.table import Table
 
-Mend = Callable[[State, bool], None]
+Mend = Callable[[State, bool], Work[None]]
 """Improve a state in place; told whether it is the last pass."""
 
 
@@ -28,7 +30,7 @@ def run_passes(
     rules: Constraints,
     mend: Mend,
     timings: dict[str, float],
-) -> State:
+) -> Work[State]:
     """The state after the last pass; each pass starts from what the one before it found."""
     d = table.n_variables
     rng = context.rng("likelihood")
@@ -44,24 +46,27 @@ def run_passes(
             rng=rng,
             max_rows=rows,
             n_shadows=shadows_for(d, settings) if last else 0,
+            threads=context.threads,
         )
         price = settings.edge_nats if last else settings.first_nats
         state = State(objective, order, list(parents), price, allowed, rules.must_precede, required)
-        find_parents(state, kernels=kernels)
-        mend(state, last)
+        yield from find_parents(state, kernels=kernels)
+        yield from mend(state, last)
         order, parents, kernels = state.order, state.parents, objective.kernels
         timings[f"likelihood on {objective.n_rows} rows"] = perf_counter() - start
     return state
 
 
-def find_parents(state: State, *, kernels: list[Kernel] | None = None) -> None:
+def find_parents(state: State, *, kernels: list[Kernel] | None = None) -> Work[None]:
     """Parents for every node within the order, and with them each node's kernel and the entropy to use."""
-    everyone = list(state.order)
+    everyone, objective = list(state.order), state.objective
     if kernels is None:
-        state.reselect(everyone, leap=False)
+        yield from state.reselect(everyone, leap=False)
     else:
-        state.objective.kernels = list(kernels)
-    fit_kernels(state.objective, state.parents)
-    state.objective.settle_entropy(state.parents)
-    state.reselect(everyone, leap=True)
-    state.reselect(fit_kernels(state.objective, state.parents), leap=True)
+        objective.kernels = list(kernels)
+    yield from fit_kernels(objective, state.parents)
+    yield objective, [Query(node, parents) for node, parents in enumerate(state.parents)]
+    objective.settle_entropy(state.parents)
+    yield from state.reselect(everyone, leap=True)
+    changed = yield from fit_kernels(objective, state.parents)
+    yield from state.reselect(changed, leap=True)

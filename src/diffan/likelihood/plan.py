@@ -28,6 +28,7 @@ class Plan:
     rows: int
     stored_rows: int
     batch: int
+    batch_cells: int  # numbers in single precision that a batch of fits may hold in all
 
     @property
     def exact(self) -> bool:
@@ -52,5 +53,5 @@ def plan_for(n_rows: int, n_columns: int, device: torch.device, settings: Likeli
         stored = min(settings.scout_rows, affordable, rows - 1)
     else:
         stored = rows
-    per_fit = SINGLE * stored**2 * MATRICES_PER_FIT
-    return Plan(rows, stored, max(1, int(more * settings.batch_memory_mb * 2**20 // per_fit)))
+    cells = more * settings.batch_memory_mb * 2**20 // SINGLE
+    return Plan(rows, stored, max(1, cells // (stored**2 * MATRICES_PER_FIT)), cells)

@@ -1,18 +1,26 @@
-"""Searches that ask for fits and wait, run side by side so that the fits come in large batches."""
+"""Searches that ask for fits and wait, run side by side so that the fits come in large batches.
+
+A search asks for fits over one objective; work, made of searches and of what is done between them, says which objective it
+asks. One piece of work after the other finds what it needs in its own fits; several pieces over tables with as many rows
+run in lockstep, and what all of them ask for at the same moment is solved in one batch.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import TypeVar
 
-from diffan.likelihood.objective import Objective, Query
+from diffan.likelihood.fits import Query
+from diffan.likelihood.objective import Objective, prepare_together
 
 T = TypeVar("T")
 Search = Generator[list[Query], None, T]
 """Yields the queries it needs answered before it can go on; returns its result."""
+Work = Generator[tuple[Objective, list[Query]], None, T]
+"""The same for whoever has several objectives, one after the other."""
 
 
-def in_step(searches: Sequence[Search[T]], objective: Objective) -> list[T]:
+def in_step(searches: Sequence[Search[T]], objective: Objective) -> Work[list[T]]:
     """Run all searches to their ends; whatever they ask for at the same time is computed together."""
     results: dict[int, T] = {}
     waiting = dict(enumerate(searches))
@@ -21,11 +29,37 @@ def in_step(searches: Sequence[Search[T]], objective: Objective) -> list[T]:
         for k, search in list(waiting.items()):
             try:
                 queries = next(search)
-                while all(objective.knows(query) for query in queries):
+                while all(map(objective.knows, queries)):
                     queries = next(search)
                 asked += queries
             except StopIteration as stop:
                 results[k] = stop.value
                 del waiting[k]
-        objective.prepare(asked)
+        if asked:
+            yield objective, asked
     return [results[k] for k in range(len(searches))]
+
+
+def finish(work: Work[T]) -> T:
+    """Do one piece of work to its end."""
+    while True:
+        try:
+            objective, queries = next(work)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+        objective.prepare(queries)
+
+
+def in_lockstep(works: Sequence[Work[T]]) -> Iterator[tuple[int, T]]:
+    """Do all pieces of work, what they ask for at the same moment together; (place, result) as each ends."""
+    waiting = dict(enumerate(works))
+    while waiting:
+        asked = []
+        for place, work in list(waiting.items()):
+            try:
+                asked.append(next(work))
+            except StopIteration as stop:
+                del waiting[place]
+                yield place, stop.value
+        prepare_together(asked)
