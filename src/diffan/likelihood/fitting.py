@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from diffan.likelihood.fits import Kernel, Parents, Query
 from diffan.likelihood.objective import Objective
-from diffan.likelihood.search import Search, Work, in_step
+from diffan.likelihood.search import Search, in_step
+from diffan.likelihood.work import Work
 
 NOISY = 1.0  # ridge of a node without parents: had it a clear function of a few columns, they would have been found
 

@@ -10,7 +10,8 @@ import numpy.typing as npt
 from diffan.likelihood.fits import NOBODY, Parents, Query
 from diffan.likelihood.objective import Objective
 from diffan.likelihood.parents import choose_parents, steep_enough
-from diffan.likelihood.search import Search, Work, in_step
+from diffan.likelihood.search import Search, in_step
+from diffan.likelihood.work import Work
 
 BoolArray = npt.NDArray[np.bool_]
 

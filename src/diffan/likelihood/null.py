@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from diffan.likelihood.fits import Parents, Query
 from diffan.likelihood.objective import Objective
-from diffan.likelihood.search import Work
 from diffan.likelihood.settings import LikelihoodSettings
+from diffan.likelihood.work import Work
 
 FloatArray = npt.NDArray[np.float64]
 TAIL_SHARE = 0.1  # of the draws, which the exponential tail is fitted to

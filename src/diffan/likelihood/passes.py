@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import perf_counter
 
+import torch
+
 from diffan.constraints import Constraints
 from diffan.context import Context
-from diffan.likelihood.fits import Kernel, Query
+from diffan.likelihood.fits import Kernel, Parents, Query
 from diffan.likelihood.fitting import fit_kernels
 from diffan.likelihood.moves import BoolArray, State
 from diffan.likelihood.null import shadows_for
 from diffan.likelihood.objective import Objective
-from diffan.likelihood.search import Work
+from diffan.likelihood.plan import kernels_held, plan_for
 from diffan.likelihood.settings import LikelihoodSettings
+from diffan.likelihood.work import Work
 from diffan.table import Table
 
 Mend = Callable[[State, bool], Work[None]]
@@ -35,9 +38,10 @@ def run_passes(
     d = table.n_variables
     rng = context.rng("likelihood")
     required = [rules.parents(node) for node in range(d)]
-    parents, kernels = list(required), None
-    few = table.n_samples >= 1.5 * settings.first_rows
-    for rows in [settings.first_rows, None] if few else [None]:
+
+    def one_pass(
+        rows: int | None, order: list[int], parents: list[Parents], kernels: list[Kernel] | None
+    ) -> Work[State]:
         start, last = perf_counter(), rows is None
         objective = Objective(
             table.values,
@@ -52,9 +56,15 @@ def run_passes(
         state = State(objective, order, list(parents), price, allowed, rules.must_precede, required)
         yield from find_parents(state, kernels=kernels)
         yield from mend(state, last)
-        order, parents, kernels = state.order, state.parents, objective.kernels
         timings[f"likelihood on {objective.n_rows} rows"] = perf_counter() - start
-    return state
+        return state
+
+    if table.n_samples < 1.5 * settings.first_rows:
+        return (yield from one_pass(None, order, required, None))
+    found = yield from one_pass(settings.first_rows, order, required, None)
+    order, parents, kernels = found.order, found.parents, found.objective.kernels
+    del found  # and with it the stored kernels, before the next pass stores its own
+    return (yield from one_pass(None, order, parents, kernels))
 
 
 def find_parents(state: State, *, kernels: list[Kernel] | None = None) -> Work[None]:
@@ -70,3 +80,11 @@ def find_parents(state: State, *, kernels: list[Kernel] | None = None) -> Work[N
     yield from state.reselect(everyone, leap=True)
     changed = yield from fit_kernels(objective, state.parents)
     yield from state.reselect(changed, leap=True)
+
+
+def tables_at_once(n_rows: int, n_columns: int, device: torch.device, settings: LikelihoodSettings) -> int:
+    """Of how many tables of that size the last pass may run in lockstep: their stored kernels share the bound of one."""
+    width = n_columns + shadows_for(n_columns, settings)
+    return max(
+        1, kernels_held(device, settings) // plan_for(n_rows, width, device, settings).kernel_bytes(width)
+    )

@@ -18,8 +18,9 @@ from diffan.errors import InputError
 from diffan.likelihood.fits import Parents
 from diffan.likelihood.moves import BoolArray, Move, State, best_move
 from diffan.likelihood.passes import run_passes
-from diffan.likelihood.search import Work, finish, in_step
+from diffan.likelihood.search import in_step
 from diffan.likelihood.settings import LikelihoodSettings
+from diffan.likelihood.work import Work, finish
 from diffan.progress import Task
 from diffan.table import Table
 

@@ -1,8 +1,7 @@
 """Searches that ask for fits and wait, run side by side so that the fits come in large batches.
 
-A search asks for fits over one objective; work, made of searches and of what is done between them, says which objective it
-asks. One piece of work after the other finds what it needs in its own fits; several pieces over tables with as many rows
-run in lockstep, and what all of them ask for at the same moment is solved in one batch.
+A search asks for fits over one objective. Work is made of searches and says which objective it asks; several pieces of
+it, over tables with as many rows, run in lockstep: what all of them ask for at the same moment is solved in one batch.
 """
 
 from __future__ import annotations
@@ -12,12 +11,11 @@ from typing import TypeVar
 
 from diffan.likelihood.fits import Query
 from diffan.likelihood.objective import Objective, prepare_together
+from diffan.likelihood.work import Work
 
 T = TypeVar("T")
 Search = Generator[list[Query], None, T]
 """Yields the queries it needs answered before it can go on; returns its result."""
-Work = Generator[tuple[Objective, list[Query]], None, T]
-"""The same for whoever has several objectives, one after the other."""
 
 
 def in_step(searches: Sequence[Search[T]], objective: Objective) -> Work[list[T]]:
@@ -38,17 +36,6 @@ def in_step(searches: Sequence[Search[T]], objective: Objective) -> Work[list[T]
         if asked:
             yield objective, asked
     return [results[k] for k in range(len(searches))]
-
-
-def finish(work: Work[T]) -> T:
-    """Do one piece of work to its end."""
-    while True:
-        try:
-            objective, queries = next(work)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
-        objective.prepare(queries)
 
 
 def in_lockstep(works: Sequence[Work[T]]) -> Iterator[tuple[int, T]]:

@@ -20,8 +20,9 @@ from diffan.likelihood.moves import BoolArray, State
 from diffan.likelihood.null import FloatArray, NullModel, shuffled_falls
 from diffan.likelihood.passes import run_passes
 from diffan.likelihood.refine import RefinedOrder, checked_order, checked_square
-from diffan.likelihood.search import Search, Work, finish, in_step
+from diffan.likelihood.search import Search, in_step
 from diffan.likelihood.settings import LikelihoodSettings
+from diffan.likelihood.work import Work, finish
 from diffan.table import Table
 
 
