@@ -31,6 +31,7 @@ from diffan.likelihood.fits import Fit
 from diffan.likelihood.kernel import ColumnKernels, stacked_kernels
 from diffan.likelihood.low_rank import BLOCK_CELLS, low_rank_residuals
 from diffan.likelihood.plan import Plan
+from diffan.threads import one_thread
 
 FloatArray = npt.NDArray[np.float64]
 CACHE_CELLS = 2**18  # of kernels that a core's cache holds beside what is made of them; choice
@@ -74,7 +75,7 @@ class Batch(NamedTuple):
 Solver = Callable[[Sequence[Wanted]], Batch]
 
 
-def solve(wanted: Sequence[Wanted], threads: int = 1) -> tuple[FloatArray, list[FloatArray | None]]:
+def solve(wanted: Sequence[Wanted], threads: int = 1) -> tuple[FloatArray, list[list[float] | None]]:
     """Statistics [fits, 4] of the residuals, NaN where none were wanted, and slopes [nodes] where they were."""
     found = list(batches(wanted, threads))
     statistics = np.full((len(wanted), 4), np.nan)
@@ -86,11 +87,11 @@ def solve(wanted: Sequence[Wanted], threads: int = 1) -> tuple[FloatArray, list[
         residuals = torch.cat([batch.residuals for batch in some if batch.residuals is not None])
         places = [place for batch in some for place in batch.fitted]
         statistics[places] = statistics_of(residuals).cpu().numpy()
-    slopes: list[FloatArray | None] = [None] * len(wanted)
+    slopes: list[list[float] | None] = [None] * len(wanted)
     by_place = [place for batch in found for place in batch.steep]
     if by_place:
         steep = torch.cat([batch.slopes for batch in found if batch.slopes is not None])
-        for place, row in zip(by_place, steep.double().cpu().numpy(), strict=True):
+        for place, row in zip(by_place, steep.double().tolist(), strict=True):
             slopes[place] = row
     return statistics, slopes
 
@@ -102,13 +103,15 @@ def batches(wanted: Sequence[Wanted], threads: int = 1) -> Iterator[Batch]:
     def run(job: tuple[Solver, list[int]]) -> list[Batch]:
         return list(_in_parts(job[0], wanted, job[1]))
 
-    if threads == 1 or len(work) == 1:
+    on_cpu = bool(wanted) and wanted[0].columns.points.device.type == "cpu"
+    if threads == 1 or len(work) == 1 or not on_cpu:
         for job in work:
             yield from run(job)
         return
-    with ThreadPoolExecutor(threads) as pool:
-        for found in pool.map(run, work):
-            yield from found
+    with one_thread(), ThreadPoolExecutor(min(threads, len(work))) as pool:
+        found = list(pool.map(run, work))
+    for some in found:
+        yield from some
 
 
 def _shared_out(wanted: Sequence[Wanted]) -> Iterator[tuple[Solver, list[int]]]:

@@ -29,7 +29,7 @@ def factors_by_halves(matrices: Tensor, *, leaf: int = LEAF) -> tuple[Tensor, Te
     failures: list[Tensor] = []
     found = torch.zeros_like(matrices)
     _factor_into(found, matrices, identity, failures)
-    return found, torch.stack([(info != 0).any() for info in failures]).any()
+    return found, (torch.stack(failures) != 0).any()
 
 
 def _factor_into(out: Tensor, matrices: Tensor, identity: Tensor, failures: list[Tensor]) -> None:

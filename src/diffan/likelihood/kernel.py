@@ -53,10 +53,13 @@ class ColumnKernels:
     """Every column's bells between all pairs of rows, stored in single precision: [columns, n, n]."""
 
     def __init__(self, columns: Tensor, bandwidth: float) -> None:
-        n, width = columns.shape
-        self.bells = columns.new_empty((width, n, n))
-        for p in range(width):
-            self.bells[p] = bell(columns[:, p], columns[:, p], bandwidth)
+        if columns.device.type == "cpu":  # column by column, each within the cache
+            n, width = columns.shape
+            self.bells = columns.new_empty((width, n, n))
+            for own, out in zip(columns.unbind(1), self.bells, strict=True):
+                out.copy_(bell(own, own, bandwidth))
+        else:
+            self.bells = bell(columns.T, columns.T, bandwidth)
         self.each = self.bells.unbind(0)
 
     def slopes(self, weights: Tensor, columns: int) -> Tensor:
