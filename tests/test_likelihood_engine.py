@@ -55,7 +55,7 @@ def test_factors_by_halves_are_those_of_the_library(n: int, leaf: int) -> None:
     torch.testing.assert_close(found.mT @ found, torch.linalg.inv(given))
     roots = torch.linalg.cholesky(given)
     torch.testing.assert_close(
-        triangular_inverse(roots, leaf=leaf) @ roots, torch.eye(n).double().expand(3, n, n)
+        triangular_inverse(roots, block=leaf) @ roots, torch.eye(n).double().expand(3, n, n)
     )
 
 

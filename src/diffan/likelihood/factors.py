@@ -11,7 +11,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-LEAF = 128  # rows below which the library's own batched routines are asked; choice
+LEAF = 128  # rows below which a GPU's own batched routines are asked; choice
+BLOCK = 96  # rows of a triangular inverse at a time; measured on one core, 64 to 192, 200 to 1000 rows
 
 
 def inverse_factors(matrices: Tensor) -> tuple[Tensor, Tensor]:
@@ -48,24 +49,26 @@ def _factor_into(out: Tensor, matrices: Tensor, identity: Tensor, failures: list
     out[..., cut:, :cut] = (rest @ (below @ first)).neg_()
 
 
-def triangular_inverse(roots: Tensor, *, leaf: int = LEAF) -> Tensor:
-    """The inverses of lower triangular matrices, [..., n, n]."""
-    found = torch.zeros_like(roots)
-    _invert_into(found, roots, leaf)
-    return found
+def triangular_inverse(roots: Tensor, *, block: int = BLOCK) -> Tensor:
+    """The inverses of lower triangular matrices, [..., n, n], a block of rows after the other.
 
-
-def _invert_into(out: Tensor, roots: Tensor, leaf: int) -> None:
+    Products leave out the blocks that are zero, so that a third of n^3 multiplications are done, at the speed of products.
+    """
     n = roots.shape[-1]
-    if n <= leaf:
-        identity = torch.eye(n, dtype=roots.dtype, device=roots.device).expand_as(roots)
-        out.copy_(torch.linalg.solve_triangular(roots, identity, upper=False))
-        return
-    cut = _cut(n, leaf)
-    _invert_into(out[..., :cut, :cut], roots[..., :cut, :cut], leaf)
-    _invert_into(out[..., cut:, cut:], roots[..., cut:, cut:], leaf)
-    below = roots[..., cut:, :cut] @ out[..., :cut, :cut]
-    out[..., cut:, :cut] = (out[..., cut:, cut:] @ below).neg_()
+    identity = torch.eye(min(block, n), dtype=roots.dtype, device=roots.device)
+    found = torch.zeros_like(roots)
+    for start in range(0, n, block):
+        end = min(start + block, n)
+        own = roots[..., start:end, start:end]
+        eye = identity[: end - start, : end - start].expand_as(own)
+        corner = torch.linalg.solve_triangular(own, eye, upper=False)
+        found[..., start:end, start:end] = corner
+        if start:
+            below = corner.neg() @ roots[..., start:end, :start]
+            for left in range(0, start, block):
+                above = found[..., left:start, left : left + block]
+                found[..., start:end, left : left + block] = below[..., left:] @ above
+    return found
 
 
 def _cut(n: int, leaf: int) -> int:
