@@ -13,7 +13,7 @@ from diffan.likelihood.factors import factors_by_halves, inverse_factors, triang
 from diffan.likelihood.fits import Fit, Kernel, Query
 from diffan.likelihood.kernel import bell, multiplied, multiplied_together
 from diffan.likelihood.low_rank import inverse_factor, low_rank_residuals
-from diffan.likelihood.objective import Objective, prepare_together
+from diffan.likelihood.objective import Objective, Preparing
 from diffan.likelihood.settings import LikelihoodSettings
 
 CPU = torch.device("cpu")
@@ -109,7 +109,7 @@ def test_a_stack_of_low_rank_fits_is_fitted_as_one_by_one() -> None:
 def test_what_is_asked_beside_others_has_the_same_bits(engine: str) -> None:
     """Over one table alone, over three in lockstep, fit by fit, and on two threads."""
     together = [objective(seed, engine=engine) for seed in range(3)]
-    prepare_together([(one, QUERIES) for one in together])
+    Preparing([(one, QUERIES) for one in together]).keep()
     for seed, one in enumerate(together):
         alone, apart, threaded = (objective(seed, engine=engine) for _ in range(3))
         threaded.threads = 2
@@ -126,6 +126,15 @@ def test_what_is_asked_beside_others_has_the_same_bits(engine: str) -> None:
                 if query.slopes:
                     slopes = other.slopes(query.node, query.parents)
                     np.testing.assert_array_equal(slopes, one.slopes(query.node, query.parents))
+
+
+def test_a_fit_that_cannot_be_factored_is_refused() -> None:
+    one = objective(0, kernel_ridges=(1e-30,))
+    one.columns.kernels.bells.fill_(1.0)
+    with pytest.raises(FitError, match="kernel_ridges"):
+        one.prepare([Query(4, frozenset({1, 2, 3}))])
+    with pytest.raises(FitError, match="kernel_ridges"):
+        one.residuals([frozenset()] * 4 + [frozenset({1, 2, 3})])
 
 
 def test_slopes_are_those_of_the_likelihood() -> None:

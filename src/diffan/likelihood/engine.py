@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ from diffan.likelihood.exact import (
 )
 from diffan.likelihood.factors import inverse_factors
 from diffan.likelihood.fits import Fit
-from diffan.likelihood.kernel import ColumnKernels, stacked_kernels
+from diffan.likelihood.kernel import ColumnKernels, sent, stacked_kernels
 from diffan.likelihood.low_rank import BLOCK_CELLS, low_rank_residuals
 from diffan.likelihood.plan import Plan
 from diffan.threads import one_thread
@@ -36,6 +36,7 @@ from diffan.threads import one_thread
 FloatArray = npt.NDArray[np.float64]
 CACHE_CELLS = 2**18  # of kernels that a core's cache holds beside what is made of them; choice
 LOW_RANK_TENSORS = 4  # of rows x landmarks that a low-rank fit holds: kernel, bell, features, turned features
+LOW_RANK_SQUARES = 12  # of landmarks x landmarks, those in double precision counted twice
 
 
 class Columns:
@@ -65,6 +66,7 @@ class Batch(NamedTuple):
     residuals: Tensor | None  # [fitted, n]
     steep: list[int]
     slopes: Tensor | None  # [steep, nodes]
+    failures: list[Tensor]  # a yes among them: some matrix could not be factored
 
     def at(self, places: Sequence[int]) -> Batch:
         """The same with places in a longer list, of which those given were solved."""
@@ -75,25 +77,55 @@ class Batch(NamedTuple):
 Solver = Callable[[Sequence[Wanted]], Batch]
 
 
+class Launched:
+    """Fits that are being solved: a GPU works on them while others are thought of, until they are collected."""
+
+    def __init__(self, wanted: Sequence[Wanted], threads: int = 1) -> None:
+        self._count = len(wanted)
+        found = list(batches(wanted, threads))
+        by_rows: dict[int, list[Batch]] = {}
+        for batch in found:
+            if batch.residuals is not None:
+                by_rows.setdefault(batch.residuals.shape[1], []).append(batch)
+        self._fitted = [place for some in by_rows.values() for batch in some for place in batch.fitted]
+        self._steep = [place for batch in found for place in batch.steep]
+        of_rows = [
+            statistics_of(torch.cat([batch.residuals for batch in some if batch.residuals is not None]))
+            for some in by_rows.values()
+        ]
+        slopes = [batch.slopes for batch in found if batch.slopes is not None]
+        failures = [failed for batch in found for failed in batch.failures]
+        self._statistics = _on_its_way(of_rows)
+        self._slopes = _on_its_way(slopes)
+        self._failed = _on_its_way([failed[None] for failed in failures])
+        self._arrived: Any = None
+        if wanted and wanted[0].columns.points.is_cuda:
+            self._arrived = torch.cuda.current_stream(wanted[0].columns.points.device).record_event()
+
+    def collect(self) -> tuple[FloatArray, list[list[float] | None]]:
+        """Statistics [fits, 4] of the residuals, NaN where none were wanted, and slopes [nodes] where they were."""
+        if self._arrived is not None:
+            self._arrived.synchronize()
+        if self._failed is not None:
+            require_factored(self._failed.any())
+        statistics = np.full((self._count, 4), np.nan)
+        slopes: list[list[float] | None] = [None] * self._count
+        if self._statistics is not None:
+            statistics[self._fitted] = self._statistics.numpy()
+        if self._slopes is not None:
+            for place, row in zip(self._steep, self._slopes.double().tolist(), strict=True):
+                slopes[place] = row
+        return statistics, slopes
+
+
+def _on_its_way(parts: Sequence[Tensor]) -> Tensor | None:
+    """The parts as one tensor that is being copied to the CPU's memory; not to be read before it has arrived."""
+    return torch.cat(list(parts)).to("cpu", non_blocking=True) if parts else None
+
+
 def solve(wanted: Sequence[Wanted], threads: int = 1) -> tuple[FloatArray, list[list[float] | None]]:
-    """Statistics [fits, 4] of the residuals, NaN where none were wanted, and slopes [nodes] where they were."""
-    found = list(batches(wanted, threads))
-    statistics = np.full((len(wanted), 4), np.nan)
-    by_rows: dict[int, list[Batch]] = {}
-    for batch in found:
-        if batch.residuals is not None:
-            by_rows.setdefault(batch.residuals.shape[1], []).append(batch)
-    for some in by_rows.values():
-        residuals = torch.cat([batch.residuals for batch in some if batch.residuals is not None])
-        places = [place for batch in some for place in batch.fitted]
-        statistics[places] = statistics_of(residuals).cpu().numpy()
-    slopes: list[list[float] | None] = [None] * len(wanted)
-    by_place = [place for batch in found for place in batch.steep]
-    if by_place:
-        steep = torch.cat([batch.slopes for batch in found if batch.slopes is not None])
-        for place, row in zip(by_place, steep.double().tolist(), strict=True):
-            slopes[place] = row
-    return statistics, slopes
+    """Statistics [fits, 4] and slopes of fits, as `Launched` gives them, at once."""
+    return Launched(wanted, threads).collect()
 
 
 def batches(wanted: Sequence[Wanted], threads: int = 1) -> Iterator[Batch]:
@@ -129,8 +161,10 @@ def _shared_out(wanted: Sequence[Wanted]) -> Iterator[tuple[Solver, list[int]]]:
         size = 1 if on_cpu else wanted[places[0]].columns.plan.batch
         yield from ((_exact, part) for part in _parts(places, size))
     for (rows, landmarks, _), places in low_rank.items():
-        cells = wanted[places[0]].columns.plan.batch_cells // LOW_RANK_TENSORS
-        size = max(1, (CACHE_CELLS if on_cpu else cells) // (rows * landmarks))
+        held = wanted[places[0]].columns.plan.batch_cells
+        per_fit = LOW_RANK_TENSORS * rows * landmarks + LOW_RANK_SQUARES * landmarks**2
+        size = max(1, CACHE_CELLS // (rows * landmarks) if on_cpu else held // per_fit)
+        cells = held // LOW_RANK_TENSORS
         solver = partial(_low_rank, cells=min(cells, BLOCK_CELLS) if on_cpu else cells)
         yield from ((solver, part) for part in _parts(places, size))
 
@@ -154,16 +188,18 @@ def _in_parts(solver: Solver, wanted: Sequence[Wanted], places: list[int]) -> It
 def _low_rank(wanted: Sequence[Wanted], *, cells: int) -> Batch:
     """Residuals from landmarks; as many parents and landmarks for all."""
     points = _gathered(wanted, [[*sorted(want.fit.parents), want.fit.node] for want in wanted])
+    failures: list[Tensor] = []
     residuals = low_rank_residuals(
         points[:, :-1].mT,  # [fits, n, P]
         points[:, -1].contiguous(),
         n_landmarks=wanted[0].landmarks or 0,
-        ridge=points.new_tensor([want.fit.kernel.ridge for want in wanted]),
-        interaction=points.new_tensor([want.fit.kernel.interaction for want in wanted]),
+        ridge=sent([want.fit.kernel.ridge for want in wanted], points),
+        interaction=sent([want.fit.kernel.interaction for want in wanted], points),
         bandwidth=wanted[0].columns.bandwidth,
         cells=cells,
+        failures=failures,
     )
-    return Batch(list(range(len(wanted))), residuals, [], None)
+    return Batch(list(range(len(wanted))), residuals, [], None, failures)
 
 
 def _exact(wanted: Sequence[Wanted]) -> Batch:
@@ -176,22 +212,23 @@ def _exact(wanted: Sequence[Wanted]) -> Batch:
         targets.new_empty((len(wanted), rows, rows)),
     )
     shifted = kernels.clone() if steep else kernels
-    ridges = targets.new_tensor([want.fit.kernel.ridge for want in wanted])
+    ridges = sent([want.fit.kernel.ridge for want in wanted], targets)
     shifted.diagonal(dim1=-2, dim2=-1).add_(ridges[:, None])
     mine = [k for k, want in enumerate(wanted) if want.residuals and want.landmarks is None]
     if not steep:
         factors, failed = inverse_factors(shifted)
-        require_factored(failed)
-        return Batch(mine, leave_one_out_from_factors(factors, targets), [], None)
-    inverses = inverse(shifted)
-    residuals = leave_one_out(inverses, targets)[mine] if mine else None
+        return Batch(mine, leave_one_out_from_factors(factors, targets), [], None, [failed])
+    failures: list[Tensor] = []
+    inverses = inverse(shifted, failures)
+    residuals = leave_one_out(inverses, targets)[_index(mine, targets)] if mine else None
     weights = likelihood_slope_weights(inverses, targets).mul_(kernels)
     slopes = [
         of_one[0].columns.kernels.slopes(weights[first : first + len(of_one)], of_one[0].columns.n_nodes)
         for first, of_one in _by_table(wanted)
     ]
-    shares = targets.new_tensor([0.5 * want.fit.kernel.interaction for want in wanted])
-    return Batch(mine, residuals, list(range(len(wanted))), torch.cat(slopes) * shares[:, None])
+    shares = sent([0.5 * want.fit.kernel.interaction for want in wanted], targets)
+    everyone = list(range(len(wanted)))
+    return Batch(mine, residuals, everyone, torch.cat(slopes) * shares[:, None], failures)
 
 
 def _gathered(wanted: Sequence[Wanted], columns: Sequence[Sequence[int]]) -> Tensor:
@@ -203,7 +240,13 @@ def _gathered(wanted: Sequence[Wanted], columns: Sequence[Sequence[int]]) -> Ten
         below += len(points)
     stacked = tables[0] if len(tables) == 1 else torch.cat(tables)
     places = [[offset + k for k in own] for offset, own in zip(offsets, columns, strict=True)]
-    return stacked[torch.tensor(places, device=stacked.device)]
+    return stacked[_index(places, stacked)]
+
+
+def _index(places: Sequence[int] | Sequence[Sequence[int]], into: Tensor) -> Tensor:
+    """Places on the device of the tensor they are taken from, without waiting for what it is busy with."""
+    here = torch.tensor(places, dtype=torch.int64)
+    return here if into.device.type == "cpu" else here.pin_memory().to(into.device, non_blocking=True)
 
 
 def _by_table(wanted: Sequence[Wanted]) -> Iterator[tuple[int, list[Wanted]]]:

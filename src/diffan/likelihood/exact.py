@@ -13,15 +13,22 @@ from diffan.errors import FitError
 from diffan.likelihood.factors import inverse_factors
 
 
-def inverse(matrices: Tensor) -> Tensor:
-    """The inverses of symmetric positive definite matrices, [..., n, n]."""
+def inverse(matrices: Tensor, failures: list[Tensor] | None = None) -> Tensor:
+    """The inverses of symmetric positive definite matrices, [..., n, n].
+
+    Whether one was not positive definite is left in `failures` for the caller to look at when the device is done, or
+    raised at once without such a list.
+    """
     if matrices.device.type == "cpu":
         factor, info = torch.linalg.cholesky_ex(matrices)
-        require_factored((info != 0).any())
-        return torch.cholesky_inverse(factor)
-    half, failed = inverse_factors(matrices)
-    require_factored(failed)
-    inverses: Tensor = half.mT @ half
+        failed, inverses = (info != 0).any(), torch.cholesky_inverse(factor)
+    else:
+        half, failed = inverse_factors(matrices)
+        inverses = half.mT @ half
+    if failures is not None:
+        failures.append(failed)
+    else:
+        require_factored(failed)
     return inverses
 
 

@@ -85,15 +85,25 @@ def multiplied_together(
 
     A pass multiplies one further bell into every product that has one, in a few launches for all of them.
     """
-    products, shares = stack.unbind(0), list(zip(bells, interactions, strict=True))
+    products = stack.unbind(0)
+    largest_first = sorted(range(len(bells)), key=lambda j: -len(bells[j]))
+    joint = [j for j in largest_first if interactions[j] == 1.0]
+    mixed = [j for j in largest_first if interactions[j] < 1.0]
+    ratios = [interactions[j] / (1.0 - interactions[j]) for j in mixed]
     for k in range(max(map(len, bells), default=0)):
-        joint = [j for j, (own, c) in enumerate(shares) if k < len(own) and c == 1.0]
-        mixed = [j for j, (own, c) in enumerate(shares) if k < len(own) and c < 1.0]
-        if joint:
-            torch._foreach_mul_([products[j] for j in joint], [bells[j][k] for j in joint])
-        if mixed:
-            into, by = [products[j] for j in mixed], [bells[j][k] for j in mixed]
-            ratios = [interactions[j] / (1.0 - interactions[j]) for j in mixed]
-            torch._foreach_addcmul_(into, into, by, ratios)
-    scale = [(1.0 - c) ** len(own) if c < 1.0 else 1.0 for own, c in shares]
-    return stack.mul_(stack.new_tensor(scale)[:, None, None])
+        for some in (joint, mixed):
+            while some and len(bells[some[-1]]) <= k:
+                some.pop()
+            into, by = [products[j] for j in some], [bells[j][k] for j in some]
+            if some is joint and some:
+                torch._foreach_mul_(into, by)
+            elif some:
+                torch._foreach_addcmul_(into, into, by, ratios[: len(some)])
+    scale = [(1.0 - c) ** len(own) if c < 1.0 else 1.0 for own, c in zip(bells, interactions, strict=True)]
+    return stack.mul_(sent(scale, stack)[:, None, None])
+
+
+def sent(values: Sequence[float], like: Tensor) -> Tensor:
+    """Numbers on the device of a tensor and of its type, without waiting for what it is busy with."""
+    here = torch.tensor(values, dtype=like.dtype)
+    return here if like.device.type == "cpu" else here.pin_memory().to(like.device, non_blocking=True)

@@ -30,15 +30,17 @@ def low_rank_residuals(
     interaction: Scalars,
     bandwidth: float,
     cells: int = BLOCK_CELLS,
+    failures: list[Tensor] | None = None,
 ) -> Tensor:
     """Residuals of `target` [..., n] given the columns `points` [..., n, |P|]; the first rows serve as landmarks.
 
     A stack of fits has a ridge and an interaction for each, [fits]. No more than `cells` kernel values are held at once:
-    larger fits go through their rows in blocks, twice.
+    larger fits go through their rows in blocks, twice. Whether a system could not be factored is left in `failures` for the
+    caller to look at when the device is done, or raised at once without such a list.
     """
     landmarks = points[..., :n_landmarks, :]
     among = kernel_matrix(landmarks, landmarks, interaction, bandwidth)  # [..., m, m]
-    whiten = inverse_factor(among, JITTER)  # K_mm^-1 = whiten' whiten
+    whiten = inverse_factor(among, JITTER, failures)  # K_mm^-1 = whiten' whiten
     n, per_row = points.shape[-2], among[..., 0].numel()
 
     def blocks() -> Iterator[tuple[slice, Tensor]]:
@@ -53,7 +55,7 @@ def low_rank_residuals(
     for rows, features in kept or blocks():
         gram += features.mT @ features
         moment += features.mT @ target[..., rows, None]
-    half = inverse_factor(gram, ridge)  # (features' features + ridge I)^-1 = half' half
+    half = inverse_factor(gram, ridge, failures)  # (features' features + ridge I)^-1 = half' half
     weights = (half @ moment).mT  # [..., 1, m]
     residuals = torch.empty_like(target)
     for rows, features in kept or blocks():
@@ -64,12 +66,14 @@ def low_rank_residuals(
     return residuals
 
 
-def inverse_factor(matrix: Tensor, ridge: Scalars) -> Tensor:
+def inverse_factor(matrix: Tensor, ridge: Scalars, failures: list[Tensor] | None = None) -> Tensor:
     """R with (matrix + ridge I)^-1 = R' R for one [m, m] or a stack of them; small, so in double precision."""
     shifted = matrix.double()
     added = ridge[:, None].double() if isinstance(ridge, Tensor) else ridge
     shifted.diagonal(dim1=-2, dim2=-1).add_(added)
     inverse, failed = inverse_factors(shifted)
-    if bool(failed):
+    if failures is not None:
+        failures.append(failed)
+    elif bool(failed):
         raise FitError("A landmark system could not be factored; raise the smallest of kernel_ridges.")
     return inverse.to(matrix.dtype)

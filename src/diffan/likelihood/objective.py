@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 
 from diffan.errors import InputError
-from diffan.likelihood.engine import Columns, Wanted, batches, solve
+from diffan.likelihood.engine import Columns, Launched, Wanted, batches
 from diffan.likelihood.entropy import passes_for_gaussian, statistics_of
+from diffan.likelihood.exact import require_factored
 from diffan.likelihood.fits import Fit, Kernel, Parents, Query
 from diffan.likelihood.plan import Plan, plan_for
 from diffan.likelihood.settings import LikelihoodSettings
@@ -138,7 +139,7 @@ class Objective:
 
     def prepare(self, queries: Iterable[Query]) -> None:
         """Compute what is not known yet, in batches."""
-        prepare_together([(self, queries)])
+        Preparing([(self, queries)]).keep()
 
     def missing(self, queries: Iterable[Query]) -> list[Wanted]:
         """What is not known yet of these, each fit once."""
@@ -172,6 +173,8 @@ class Objective:
         for batch in batches(wanted, self.threads):
             if batch.residuals is not None:
                 found[[wanted[place].fit.node for place in batch.fitted]] = batch.residuals
+            for failed in batch.failures:
+                require_factored(failed)
         return found
 
     def settle_entropy(self, parent_sets: Sequence[Parents]) -> None:
@@ -192,18 +195,25 @@ class Objective:
         return None if self.plan.exact else min(self.settings.max_landmarks, self.n_rows)
 
 
-def prepare_together(asked: Iterable[tuple[Objective, Iterable[Query]]]) -> None:
-    """Compute what several objectives over as many rows do not know yet; what they ask for shares batches."""
-    owners, wanted = list[Objective](), list[Wanted]()
-    for objective, queries in asked:
-        missing = objective.missing(queries)
-        wanted += missing
-        owners += [objective] * len(missing)
-    if not wanted:
-        return
-    statistics, slopes = solve(wanted, owners[0].threads)
-    for objective, want, found, steep in zip(owners, wanted, statistics.tolist(), slopes, strict=True):
-        objective.take(want.fit, tuple(found) if want.residuals else None, steep)
+class Preparing:
+    """What several objectives over as many rows do not know yet, being solved in shared batches until it is kept."""
+
+    def __init__(self, asked: Iterable[tuple[Objective, Iterable[Query]]]) -> None:
+        self._owners, self._wanted = list[Objective](), list[Wanted]()
+        for objective, queries in asked:
+            missing = objective.missing(queries)
+            self._wanted += missing
+            self._owners += [objective] * len(missing)
+        threads = self._owners[0].threads if self._owners else 1
+        self._launched = Launched(self._wanted, threads)
+
+    def keep(self) -> None:
+        """Wait for the answers and give each objective its own."""
+        statistics, slopes = self._launched.collect()
+        for objective, want, found, steep in zip(
+            self._owners, self._wanted, statistics.tolist(), slopes, strict=True
+        ):
+            objective.take(want.fit, tuple(found) if want.residuals else None, steep)
 
 
 def _drawn_rows(values: FloatArray, count: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
