@@ -271,6 +271,19 @@ def test_tables_peeled_together_have_the_orders_they_have_alone(
         assert found.order[-1] == job.table.names.index("x0")
 
 
+@pytest.mark.skipif("not __import__('torch').cuda.is_available()", reason="needs a GPU")
+def test_lockstep_on_a_gpu_finds_what_a_cpu_finds() -> None:
+    """All but single edges that hang on the last digits."""
+    here = diffan_job()
+    there = replace(here, context=replace(here.context, device="cuda"))
+    assert there.at_once() > 6
+    expected, found = [here.run(index) for index in range(6)], dict(there.run_together(range(6)))
+    apart = [len(set(found[k].edges) ^ set(one.edges)) for k, one in enumerate(expected)]
+    assert sum(apart) <= 2
+    alone = [there.run(index) for index in range(6)]
+    assert sum(len(set(found[k].edges) ^ set(one.edges)) for k, one in enumerate(alone)) <= 2
+
+
 def test_how_many_run_together_is_bounded_by_memory() -> None:
     import torch
 

@@ -24,13 +24,13 @@ def matrices(count: int, n: int) -> torch.Tensor:
     return roots @ roots.mT / n + 0.1 * torch.eye(n, dtype=torch.float64)
 
 
-def objective(seed: int, n: int = 90, d: int = 5, **options: object) -> Objective:
+def objective(seed: int, n: int = 90, d: int = 5, device: torch.device = CPU, **options: object) -> Objective:
     rng = np.random.default_rng(seed)
     values = rng.normal(size=(n, d))
     values[:, 1] = np.sin(values[:, 0]) + 0.3 * values[:, 1]
     values[:, 4] = np.tanh(values[:, 1] * values[:, 2] + values[:, 3]) + 0.3 * values[:, 4]
     settings = LikelihoodSettings(kernel_landmarks=(12, 20), **options)  # type: ignore[arg-type]
-    return Objective(values, settings=settings, device=CPU, rng=rng, n_shadows=2)
+    return Objective(values, settings=settings, device=device, rng=rng, n_shadows=2)
 
 
 QUERIES = [
@@ -165,3 +165,23 @@ def test_residuals_are_those_behind_the_values() -> None:
         assert one.value(node, parents) == pytest.approx(2 * one.n_rows * entropy)
     solved = [one._wanted(Fit(4, one.kernels[4], sets[4]), True, False)]
     assert len(list(batches(solved))) == 1
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("engine", ["auto", "low_rank"])
+def test_a_gpu_finds_what_a_cpu_finds(engine: str) -> None:
+    """Alone and beside others, within what single precision leaves: a hundredth of a nat."""
+    gpu = torch.device("cuda")
+    together = [objective(seed, n=300, device=gpu, engine=engine) for seed in range(3)]
+    Preparing([(one, QUERIES) for one in together]).keep()
+    for seed, one in enumerate(together):
+        here, alone = objective(seed, n=300, engine=engine), objective(seed, n=300, device=gpu, engine=engine)
+        here.prepare(QUERIES)
+        alone.prepare(QUERIES)
+        for query in QUERIES:
+            asked = (query.node, query.parents, query.kernel)
+            assert one.value(*asked) == pytest.approx(here.value(*asked), abs=1e-2)
+            assert one.value(*asked) == pytest.approx(alone.value(*asked), abs=1e-2)
+            if query.slopes:
+                found, expected = (which.slopes(query.node, query.parents) for which in (one, here))
+                np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-2)

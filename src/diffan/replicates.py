@@ -35,6 +35,9 @@ from diffan.table import Table
 from diffan.table_checks import MIN_ROWS
 from diffan.threads import one_thread
 
+MOST_WITHOUT_MODEL = (
+    16  # choice: replicates that train first take long, and a stopped run loses those under way
+)
 RunTasks = Callable[..., Iterator[tuple[int, Any]]]
 """run(function, tasks, workers=..., scheduler=...) yields (index of a task, its result or the exception it raised)."""
 
@@ -123,13 +126,16 @@ class Job:
 
         Only a GPU gains, and only from kernel fits: it computes many in the time of one.
         """
+        if is_wide(self.table) or not self.recipe.fits_kernels:
+            return 1
         device = self.context.torch_device()
-        if device.type == "cpu" or is_wide(self.table) or not self.recipe.fits_kernels:
+        if device.type == "cpu":
             return 1
         from diffan.likelihood.passes import tables_at_once
 
         rows = self.table.n_samples // (2 if self.scheme == "subsample" else 1)
-        return tables_at_once(rows, self.table.n_variables, device, self.recipe.likelihood_settings)
+        held = tables_at_once(rows, self.table.n_variables, device, self.recipe.likelihood_settings)
+        return held if self.model else min(held, MOST_WITHOUT_MODEL)
 
     def _drawn(self, index: int) -> tuple[Table, Context]:
         """A replicate's rows and its surroundings."""
