@@ -15,7 +15,11 @@ mkdir "$work/cells"
 "$python" benchmarks/run.py unpack benchmarks/results/reproduction.jsonl "$work/cells" > /dev/null
 timeout 60 "$python" benchmarks/speed.py --device cuda --whole 2>&1 | tee "$work/whole.log"
 timeout 50 "$python" benchmarks/speed.py --device cuda --profile > "$work/profile.log" 2>&1
-timeout 70 "$python" benchmarks/confidence.py cost --device cuda --workers 12 2>&1 | tee "$work/confidence.log"
+timeout 90 "$python" benchmarks/confidence.py cost --device cuda 2>&1 | tee "$work/confidence.log"
+timeout 60 "$python" benchmarks/engine.py replicates --device cuda 2>&1 | tee "$work/replicates.log"
+for part in factors fits; do
+    timeout 30 "$python" benchmarks/engine.py "$part" --device cuda 2>&1 | tee "$work/$part.log"
+done
 timeout 40 "$python" benchmarks/speed.py --device cuda 2>&1 | tee "$work/growth.log"
 patience=$((budget + 25))
 timeout "$patience" "$python" benchmarks/run.py sweep "$work/cells" --lane cpu --workers 7 --limit-seconds "$budget" \

@@ -195,6 +195,108 @@ def test_workers_change_nothing() -> None:
     np.testing.assert_array_equal(here.precedence, there.precedence)
 
 
+def diffan_job(seed: int = 0, **options: Any) -> Job:
+    """Six variables, finished by the likelihood, with a score model that is reused."""
+    from diffan.likelihood.settings import LikelihoodSettings
+    from diffan.methods import METHODS
+    from diffan.options import apply
+    from diffan.ordering.diffan_order import find_order
+    from diffan.pruning import PruneSettings
+    from diffan.recipe import Recipe
+
+    dag = diffan.simulate.random_dag(6, 7, seed=seed)
+    data = Table.read(diffan.simulate.sample_anm(dag, 240, noise_scale=(0.3, 0.5), seed=seed))
+    entry = METHODS["diffan"]
+    given = {name: value for name, value in (TINY | options).items() if name not in ("refine", "edges")}
+    settings, prune, likelihood = apply(
+        given, entry.default_settings("default"), PruneSettings(), LikelihoodSettings(), what="This test"
+    )
+    recipe = Recipe(entry.module, settings, "kernel", "likelihood", prune, likelihood)
+    context = Context(seed=seed, device="cpu", constraints=Constraints.none(6))
+    return Job(data, recipe, context, "subsample", find_order(data, settings, context).model)
+
+
+@pytest.mark.parametrize("options", [{}, {"first_rows": 60}])
+def test_replicates_in_lockstep_are_those_run_alone(options: dict[str, Any]) -> None:
+    """With one pass over the rows and with two: whoever runs beside a replicate does not change it."""
+    job = diffan_job(**options)
+    alone = [job.run(index) for index in range(6)]
+    together = dict(job.run_together(range(6)))
+    assert [together[place] for place in range(6)] == alone
+    assert dict(job.run_together([4, 1])) == {0: alone[4], 1: alone[1]}
+    assert len(set(alone)) > 1
+
+
+def test_lockstep_is_resumable_and_obeys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = Knowledge(required=["x0 -> x5"], forbidden=["x1 -> x2"])
+    plain = diffan_job()
+    job = replace(plain, context=replace(plain.context, constraints=rules.consequences(plain.table.names)))
+    settings = ConfidenceSettings(replicates=6, folder=tmp_path)
+    one_by_one = measure(job, replace(settings, folder=None), job.context)
+    asked = []
+    together = Job.run_together
+
+    def watched(self: Job, indices: Any) -> Any:
+        asked.append(list(indices))
+        return together(self, indices)
+
+    monkeypatch.setattr(Job, "at_once", lambda self: 4)
+    monkeypatch.setattr(Job, "run_together", watched)
+    measure(job, replace(settings, replicates=2), job.context)
+    found = measure(job, settings, job.context)
+    assert asked == [[0, 1], [2, 3, 4, 5]]
+    np.testing.assert_array_equal(found.frequency, one_by_one.frequency)
+    np.testing.assert_array_equal(found.precedence, one_by_one.precedence)
+    assert found.frequency[job.table.names.index("x0"), job.table.names.index("x5")] == 1.0
+    assert found.frequency[job.table.names.index("x1"), job.table.names.index("x2")] == 0.0
+
+
+@pytest.mark.parametrize("options", [{}, {"resample": True, "evaluate_at": "noised"}, {"drop_columns": 0.5}])
+@pytest.mark.parametrize("standardized", [True, False])
+def test_tables_peeled_together_have_the_orders_they_have_alone(
+    options: dict[str, Any], standardized: bool
+) -> None:
+    from diffan.ordering.diffan_order import masked_together, reorder
+
+    job = diffan_job(**options)
+    parts, contexts = zip(*(job._drawn(index) for index in range(4)), strict=True)
+    parts = tuple(replace(part, standardized=standardized) for part in parts)
+    rules = Knowledge(leaves=["x0"]).consequences(job.table.names)
+    contexts = tuple(replace(context, constraints=rules) for context in contexts)
+    settings = replace(job.recipe.order_settings, variant="masking")
+    assert job.model is not None
+    together = masked_together(parts, settings, contexts, model=job.model)
+    for part, context, found in zip(parts, contexts, together, strict=True):
+        assert found.order == reorder(part, settings, context, model=job.model).order
+        assert found.order[-1] == job.table.names.index("x0")
+
+
+@pytest.mark.skipif("not __import__('torch').cuda.is_available()", reason="needs a GPU")
+def test_lockstep_on_a_gpu_finds_what_a_cpu_finds() -> None:
+    """All but single edges that hang on the last digits."""
+    here = diffan_job()
+    there = replace(here, context=replace(here.context, device="cuda"))
+    assert there.at_once() > 6
+    expected, found = [here.run(index) for index in range(6)], dict(there.run_together(range(6)))
+    apart = [len(set(found[k].edges) ^ set(one.edges)) for k, one in enumerate(expected)]
+    assert sum(apart) <= 2
+    alone = [there.run(index) for index in range(6)]
+    assert sum(len(set(found[k].edges) ^ set(one.edges)) for k, one in enumerate(alone)) <= 2
+
+
+def test_how_many_run_together_is_bounded_by_memory() -> None:
+    import torch
+
+    from diffan.likelihood.passes import tables_at_once
+    from diffan.likelihood.settings import LikelihoodSettings
+
+    gpu, settings = torch.device("cuda"), LikelihoodSettings()
+    held = tables_at_once(500, 20, gpu, settings) * 4 * 30 * 500**2
+    assert 0.9 * 8 * 2**30 < held <= 8 * 2**30
+    assert tables_at_once(500, 20, gpu, replace(settings, kernel_memory_mb=1)) == 1
+    assert diffan_job().at_once() == 1  # a CPU does not gain
+
+
 def test_another_executor_can_be_plugged_in() -> None:
     job, settings, asked = r2_job(), ConfidenceSettings(replicates=4, workers=3), []
 

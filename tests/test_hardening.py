@@ -240,30 +240,33 @@ def test_what_fits_nowhere_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_derivatives_and_likelihoods_are_taken_in_smaller_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    from diffan.likelihood.objective import Objective
+    from diffan.likelihood import engine
     from diffan.ordering import curvature
 
     data = frame(120)
     given = {**FAST, "kernel_landmarks": (999,)}
     expected = diffan.discover(data, **given)
-    tangents, solve = curvature._last_hidden_tangents, Objective._solve
+    tangents, solve = curvature._last_hidden_tangents, engine._exact
 
     def few_rows(model: Any, rows: torch.Tensor, *rest: Any) -> torch.Tensor:
         if len(rows) > 20:
             raise torch.cuda.OutOfMemoryError("out of memory")
         return tangents(model, rows, *rest)
 
-    def few_fits(self: Objective, fits: Any, want: Any) -> None:
+    def few_fits(fits: Any) -> Any:
         if len(fits) > 2:
             raise torch.cuda.OutOfMemoryError("out of memory")
-        solve(self, fits, want)
+        return solve(fits)
+
+    def no_fit(fits: Any) -> Any:
+        raise torch.cuda.OutOfMemoryError("out of memory")
 
     monkeypatch.setattr(curvature, "_last_hidden_tangents", few_rows)
-    monkeypatch.setattr(Objective, "_solve", few_fits)
+    monkeypatch.setattr(engine, "_exact", few_fits)
     found = diffan.discover(data, **given)
     assert found.order == expected.order
     assert found.dag.edges == expected.dag.edges
-    monkeypatch.setattr(Objective, "_solve", lambda *_: few_fits(_[0], [0, 0, 0], []))
+    monkeypatch.setattr(engine, "_exact", no_fit)
     with pytest.raises(FitError, match="GPU's memory is not enough"):
         diffan.discover(data, **given)
 

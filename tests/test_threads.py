@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 import torch
 
-from diffan.threads import SMALL_TABLE, modest_threads
+from diffan.threads import SMALL_TABLE, modest_threads, threads_to_be_had
 
 
 def test_small_tables_take_one_thread_and_give_the_others_back() -> None:
@@ -22,3 +24,17 @@ def test_small_tables_take_one_thread_and_give_the_others_back() -> None:
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
+
+
+def test_as_many_threads_as_torch_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        assert threads_to_be_had() == 3
+    finally:
+        torch.set_num_threads(before)
+    monkeypatch.delitem(sys.modules, "torch")
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    assert threads_to_be_had() == 5
+    monkeypatch.setenv("OMP_NUM_THREADS", "many")
+    assert threads_to_be_had() >= 1

@@ -26,6 +26,7 @@ class Context:
     progress: Progress = field(default_factory=Silent)
     constraints: Constraints | None = None  # over the columns of the table that the stages are given
     keeper: Keeper = field(default_factory=Forgetful)  # where stages leave their progress
+    threads: int = 1  # for work that falls into independent parts, however many each part computes on
 
     def __post_init__(self) -> None:
         if isinstance(self.seed, bool) or not isinstance(self.seed, (int, np.integer)) or self.seed < 0:

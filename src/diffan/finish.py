@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from diffan.algorithm import EdgeStage, RefineStage
 from diffan.context import Context
 from diffan.errors import InputError
 from diffan.evidence import EdgeEvidence
 from diffan.likelihood.settings import LikelihoodSettings
+from diffan.likelihood.work import Work
 from diffan.ordering.result import Ordering
 from diffan.pruning import PruneSettings, candidates_along, prune
 from diffan.table import Table
@@ -17,6 +18,8 @@ from diffan.table import Table
 if TYPE_CHECKING:
     from diffan.likelihood.refine import RefinedOrder
 
+RefineSteps = Callable[[Ordering, Table, Context], Work[Ordering]]
+EdgeSteps = Callable[[Ordering, Table, Context], Work[EdgeEvidence]]
 Refine = Literal["auto", "additive", "kernel", False]
 Edges = Literal["auto", "likelihood", "additive"]
 
@@ -47,17 +50,25 @@ def is_wide(table: Table) -> bool:
     )
 
 
-def stages(
-    refine: Refine, edges: Edges, prune_settings: PruneSettings, settings: LikelihoodSettings
-) -> tuple[RefineStage | None, EdgeStage]:
-    """The stage that mends an order, if any, and the one that chooses edges along it."""
+def steps(
+    refine: Refine,
+    edges: Edges,
+    prune_settings: PruneSettings,
+    settings: LikelihoodSettings,
+    *,
+    warn: bool = True,
+) -> tuple[RefineSteps | None, EdgeSteps]:
+    """How an order is mended, if at all, and how edges are chosen along it, as work that asks for its fits.
+
+    With `warn=False` edges come without the warnings that nobody reads of a replicate.
+    """
     mended: list[RefinedOrder] = []  # what refining fitted, so that choosing edges need not fit it again
 
-    def refine_order(ordering: Ordering, table: Table, context: Context) -> Ordering:
+    def refine_order(ordering: Ordering, table: Table, context: Context) -> Work[Ordering]:
         # imported here: a run without refinement does not need torch
         from diffan.likelihood.additive import refine_additively
         from diffan.likelihood.large import refine_large
-        from diffan.likelihood.refine import refine as refine_by_kernel
+        from diffan.likelihood.refine import refining
         from diffan.likelihood.snapshot import freeze, thaw
 
         place = context.keeper.stage("refine")
@@ -79,7 +90,7 @@ def stages(
             elif refine == "additive":
                 found = refine_additively(ordering.order, table, context=context)
             else:
-                found = refine_by_kernel(ordering.order, table, settings=settings, context=context)
+                found = yield from refining(ordering.order, table, settings=settings, context=context)
             record, arrays = freeze(found)
             place.save(record, arrays if neighbours is None else {**arrays, "neighbours": neighbours})
         mended[:] = [found] if found.state is not None else []
@@ -90,7 +101,8 @@ def stages(
             ordering, order=found.order, candidates=candidates, neighbours=neighbours, warnings=warnings
         )
 
-    def test_additively(ordering: Ordering, table: Table, context: Context) -> EdgeEvidence:
+    def test_additively(ordering: Ordering, table: Table, context: Context) -> Work[EdgeEvidence]:
+        yield from ()  # asks for no fits
         candidates: Any = ordering.candidates
         if candidates is None and ordering.neighbours is not None:
             candidates = candidates_along(ordering.order, ordering.neighbours)
@@ -98,14 +110,22 @@ def stages(
             ordering.order, table, candidates, settings=prune_settings, context=context, gram=ordering.gram
         )
 
-    def select_by_likelihood(ordering: Ordering, table: Table, context: Context) -> EdgeEvidence:
-        from diffan.likelihood.select import select
+    def select_by_likelihood(ordering: Ordering, table: Table, context: Context) -> Work[EdgeEvidence]:
+        from diffan.likelihood.select import selecting
 
         candidates = ordering.neighbours if ordering.candidates is None else ordering.candidates
         along = None if candidates is None else candidates_along(ordering.order, candidates)
         start = mended[0] if mended else None
-        return select(
-            ordering.order, table, settings=settings, context=context, candidates=along, refined=start
+        return (
+            yield from selecting(
+                ordering.order,
+                table,
+                settings=settings,
+                context=context,
+                candidates=along,
+                refined=start,
+                warn=warn,
+            )
         )
 
     return (

@@ -34,7 +34,7 @@ from diffan.resume import kept_edges, kept_order
 from diffan.streaming import Stream, read_table
 from diffan.table import Missing, Table
 from diffan.table_checks import Transform
-from diffan.threads import explained_memory, modest_threads
+from diffan.threads import explained_memory, modest_threads, threads_to_be_had
 from diffan.versions import versions
 
 PRESETS = ("default", "paper")
@@ -134,7 +134,7 @@ def discover(
         raise InputError(f"The 'preset' parameter must be {expected}. Got {preset!r} instead.")
     if variant != "auto":
         options["variant"] = variant
-    context = Context(seed=seed, device=device, progress=_shown(progress))
+    context = Context(seed=seed, device=device, progress=_shown(progress), threads=threads_to_be_had())
     order_settings, prune_settings, likelihood_settings = apply(
         options,
         entry.default_settings(preset),
@@ -212,7 +212,13 @@ def _with_confidence(
     positions = table.canonical_positions()
     canonical = table.select(positions)
     rules = result.knowledge.consequences(canonical.names)
-    alone = Context(seed=context.seed, device=context.device, constraints=rules)
+    spread = settings.workers > 0 or settings.scheduler is not None
+    alone = Context(
+        seed=context.seed,
+        device=context.device,
+        constraints=rules,
+        threads=1 if spread else context.threads,
+    )
     model = result.model if settings.reuse else None
     here = replace(
         recipe.prune_settings, prune_workers=0, prune_scheduler=None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -14,8 +14,9 @@ import numpy.typing as npt
 from diffan.algorithm import EdgeStage, OrderStage, RefineStage
 from diffan.context import Context
 from diffan.evidence import EdgeEvidence
-from diffan.finish import Edges, Refine, stages
+from diffan.finish import Edges, EdgeSteps, Refine, RefineSteps, steps
 from diffan.likelihood.settings import LikelihoodSettings
+from diffan.likelihood.work import Work, finish
 from diffan.multiplicity import LEVEL, Adjust, adjusted
 from diffan.ordering.result import Ordering
 from diffan.pruning import PruneSettings
@@ -41,8 +42,31 @@ class Recipe:
     label: str = "This method"
     most_rows: int | None = None  # of a table on disk, for a method that holds its rows in memory
 
-    def stages(self, model: Model | None = None) -> tuple[OrderStage, RefineStage | None, EdgeStage]:
-        """The stages of one run; with a model, the order is found by it instead of by a new one."""
+    @property
+    def fits_kernels(self) -> bool:
+        """Whether some stage asks for leave-one-out fits."""
+        return self.refine == "kernel" or self.edges == "likelihood"
+
+    def stages(self) -> tuple[OrderStage, RefineStage | None, EdgeStage]:
+        """The stages of one run, each a plain function."""
+        find_order, refine, judge = self.steps(warn=True)
+
+        def mended(ordering: Ordering, table: Table, context: Context) -> Ordering:
+            assert refine is not None
+            return finish(refine(ordering, table, context))
+
+        def judged(ordering: Ordering, table: Table, context: Context) -> EdgeEvidence:
+            return finish(judge(ordering, table, context))
+
+        return find_order, None if refine is None else mended, judged
+
+    def steps(
+        self, model: Model | None = None, *, warn: bool = False
+    ) -> tuple[OrderStage, RefineSteps | None, EdgeSteps]:
+        """The same with mending and choosing as work that asks for its fits, so that tables can go in lockstep.
+
+        With a model, the order is found by it instead of by a new one.
+        """
         home = import_module(self.module)
         if model and hasattr(home, "reorder"):
             by_method = partial(home.reorder, model=model)
@@ -60,10 +84,12 @@ class Recipe:
             )
             return replace(found, warnings=(*found.warnings, note))
 
-        refine, find_edges = stages(self.refine, self.edges, self.prune_settings, self.likelihood_settings)
+        refine, find_edges = steps(
+            self.refine, self.edges, self.prune_settings, self.likelihood_settings, warn=warn
+        )
 
-        def judge(ordering: Ordering, table: Table, context: Context) -> EdgeEvidence:
-            evidence = find_edges(ordering, table, context)
+        def judge(ordering: Ordering, table: Table, context: Context) -> Work[EdgeEvidence]:
+            evidence = yield from find_edges(ordering, table, context)
             if self.adjust != "none":
                 known = context.rules(table.n_variables).required
                 return adjusted(evidence, self.adjust, self.cutoff or LEVEL, apart=known)
@@ -73,3 +99,13 @@ class Recipe:
             return evidence
 
         return find_order, refine, judge
+
+    def orders_together(
+        self, tables: Sequence[Table], contexts: Sequence[Context], model: Model | None
+    ) -> list[Ordering] | None:
+        """The orders of several tables by one model, found at once; None where the method has no way to."""
+        home = import_module(self.module)
+        if not model or not hasattr(home, "reorder_together"):
+            return None
+        found: list[Ordering] = home.reorder_together(tables, self.order_settings, contexts, model=model)
+        return found

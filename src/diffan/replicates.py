@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -22,17 +22,22 @@ import numpy as np
 import numpy.typing as npt
 
 import diffan
-from diffan.algorithm import order_and_edges
 from diffan.confidence import Confidence, Replicate, Scheme, count
 from diffan.context import Context
 from diffan.errors import InputError
 from diffan.executors import run_tasks
 from diffan.files import write_text
+from diffan.finish import is_wide
+from diffan.likelihood.work import Work, finish
+from diffan.ordering.result import Ordering
 from diffan.recipe import Model, Recipe
 from diffan.table import Table
 from diffan.table_checks import MIN_ROWS
 from diffan.threads import one_thread
 
+MOST_WITHOUT_MODEL = (
+    16  # choice: replicates that train first take long, and a stopped run loses those under way
+)
 RunTasks = Callable[..., Iterator[tuple[int, Any]]]
 """run(function, tasks, workers=..., scheduler=...) yields (index of a task, its result or the exception it raised)."""
 
@@ -95,10 +100,58 @@ class Job:
 
     def run(self, index: int) -> Replicate:
         """The replicate of that number: the same on one thread of any process."""
-        part = self.table.rows(drawn_rows(self.table.n_samples, self.context.seed, self.scheme, index))
-        context = replace(self.context, seed=int(_stream(self.context.seed, "run", index).integers(2**31)))
         with one_thread():
-            ordering, evidence = order_and_edges(part, context, *self.recipe.stages(self.model))
+            return finish(self._steps(*self._drawn(index)))
+
+    def run_together(self, indices: Sequence[int]) -> Iterator[tuple[int, Replicate]]:
+        """(place among the indices, replicate) as they end, all in lockstep: what they ask for shares batches.
+
+        A replicate does not depend on those beside it but by the rounding of a GPU's batched products: on a CPU it has
+        the same bits as alone.
+        """
+        from diffan.likelihood.search import in_lockstep
+
+        with one_thread():
+            drawn = [self._drawn(index) for index in indices]
+            tables, contexts = [part for part, _ in drawn], [context for _, context in drawn]
+            orders = self.recipe.orders_together(tables, contexts, self.model)
+            works = [
+                self._steps(part, context, orders[k] if orders else None)
+                for k, (part, context) in enumerate(drawn)
+            ]
+            yield from in_lockstep(works)
+
+    def at_once(self) -> int:
+        """How many replicates may run in lockstep: as many as the memory for stored kernels holds, 1 for no gain.
+
+        Only a GPU gains, and only from kernel fits: it computes many in the time of one.
+        """
+        if is_wide(self.table) or not self.recipe.fits_kernels:
+            return 1
+        device = self.context.torch_device()
+        if device.type == "cpu":
+            return 1
+        from diffan.likelihood.passes import tables_at_once
+
+        rows = self.table.n_samples // (2 if self.scheme == "subsample" else 1)
+        held = tables_at_once(rows, self.table.n_variables, device, self.recipe.likelihood_settings)
+        return held if self.model else min(held, MOST_WITHOUT_MODEL)
+
+    def _drawn(self, index: int) -> tuple[Table, Context]:
+        """A replicate's rows and its surroundings."""
+        part = self.table.rows(drawn_rows(self.table.n_samples, self.context.seed, self.scheme, index))
+        seed = int(_stream(self.context.seed, "run", index).integers(2**31))
+        return part, replace(self.context, seed=seed)
+
+    def _steps(self, part: Table, context: Context, first: Ordering | None = None) -> Work[Replicate]:
+        """Order, mend and choose as any run does; `first` is the order to mend, where it is known already."""
+        find_order, mend, judge = self.recipe.steps(self.model)
+        rules = context.rules(part.n_variables)
+        ordering = find_order(part, context) if first is None else first
+        ordering = replace(ordering, order=rules.mended(ordering.order))
+        if mend is not None:
+            ordering = yield from mend(ordering, part, context)
+        evidence = (yield from judge(ordering, part, context)).settled(rules, ordering.order)
         edges = tuple((int(i), int(j)) for i, j in np.argwhere(evidence.chosen))
         return Replicate(tuple(int(i) for i in ordering.order), edges)
 
@@ -124,7 +177,7 @@ def measure(
     missing = [index for index in wanted if index not in found]
     with context.progress.task("confidence", total=settings.replicates) as task:
         task.advance(len(found))
-        ended = run(partial(_run, job), missing, workers=settings.workers, scheduler=settings.scheduler)
+        ended = _ended(job, missing, settings, run)
         for place, outcome in ended:
             if isinstance(outcome, Exception):
                 raise outcome
@@ -139,6 +192,20 @@ def measure(
         scheme=settings.scheme,
         expected_false=settings.expected_false,
     )
+
+
+def _ended(
+    job: Job, indices: Sequence[int], settings: ConfidenceSettings, run: RunTasks
+) -> Iterator[tuple[int, Any]]:
+    """(place among the indices, replicate or exception) as they end."""
+    here = run is run_tasks and not settings.workers and settings.scheduler is None
+    together = job.at_once() if here and indices else 1
+    if together == 1:
+        yield from run(partial(_run, job), indices, workers=settings.workers, scheduler=settings.scheduler)
+        return
+    for first in range(0, len(indices), together):
+        for place, replicate in job.run_together(indices[first : first + together]):
+            yield first + place, replicate
 
 
 def drawn_rows(n: int, seed: int, scheme: Scheme, index: int) -> npt.NDArray[np.intp]:
@@ -192,8 +259,7 @@ def _refuse_unfit(job: Job, settings: ConfidenceSettings) -> None:
             f"Confidence from halves of the rows needs {2 * MIN_ROWS} rows or more. "
             f"Got {job.table.n_samples}; collect more rows."
         )
-    kernel = job.recipe.refine == "kernel" or job.recipe.edges == "likelihood"
-    if settings.scheme == "bootstrap" and kernel:
+    if settings.scheme == "bootstrap" and job.recipe.fits_kernels:
         raise InputError(
             "A bootstrap repeats rows, and a leave-one-out fit sees a repeated row's twin; take scheme='subsample', or "
             "edges='additive' with refine='additive' or False."

@@ -1,11 +1,13 @@
 """What a run takes of the machine. Threads: one for small tables, so that a busy machine does not stall them.
 
 Networks and kernels over a few thousand rows gain little from a second thread, and lose tenfold when the cores are
-shared: threads then wait for one another at every small step.
+shared: threads then wait for one another at every small step. Whole fits that need nothing of each other are another
+matter: each is computed on one thread, and as many side by side as there are threads to be had.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +15,18 @@ from contextlib import contextmanager
 from diffan.errors import FitError
 
 SMALL_TABLE = 50_000  # cells; measured at 1000 x 20, where one thread is done in 15 s
+
+
+def threads_to_be_had() -> int:
+    """As many as torch was told to use, or would use; before a block below limits them."""
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        return int(torch.get_num_threads())
+    told = os.environ.get("OMP_NUM_THREADS", "")
+    if told.isdigit() and int(told) > 0:
+        return int(told)
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 @contextmanager

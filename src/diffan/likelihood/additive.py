@@ -16,8 +16,8 @@ from diffan.additive.fit import fit_nodes
 from diffan.additive.gram import SplineGram
 from diffan.constraints import Constraints
 from diffan.context import Context
+from diffan.likelihood.fits import NOBODY, Parents
 from diffan.likelihood.moves import BoolArray
-from diffan.likelihood.objective import NOBODY, Parents
 from diffan.likelihood.refine import RefinedOrder, checked_order, require_obeyed
 from diffan.table import Table
 

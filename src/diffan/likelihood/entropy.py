@@ -36,10 +36,25 @@ def spacing_entropy(residuals: Tensor) -> Tensor:
     return (gaps.log() - unbiased).mean(dim=-1)
 
 
-def looks_gaussian(residuals: Tensor) -> bool:
-    """Whether the median node has residuals without skewness or heavy tails; residuals [nodes, n]."""
+def shape_of(residuals: Tensor) -> tuple[Tensor, Tensor]:
+    """Skewness and excess kurtosis; residuals [..., n] -> [...] each."""
     centred = residuals.double() - residuals.double().mean(dim=-1, keepdim=True)
     unit = centred / centred.square().mean(dim=-1, keepdim=True).sqrt()
-    kurtosis = (unit**4).mean(dim=-1) - 3
-    skewness = (unit**3).mean(dim=-1)
-    return bool(kurtosis.abs().median() < MAX_EXCESS_KURTOSIS and skewness.abs().median() < MAX_SKEWNESS)
+    return (unit**3).mean(dim=-1), (unit**4).mean(dim=-1) - 3
+
+
+def passes_for_gaussian(skewness: Tensor, kurtosis: Tensor) -> bool:
+    """Whether the median node has neither skewness nor heavy tails; [nodes] each."""
+    heavy, skewed = kurtosis.abs().median(), skewness.abs().median()
+    return bool(heavy < MAX_EXCESS_KURTOSIS and skewed < MAX_SKEWNESS)
+
+
+def looks_gaussian(residuals: Tensor) -> bool:
+    """Whether the median node has residuals without skewness or heavy tails; residuals [nodes, n]."""
+    return passes_for_gaussian(*shape_of(residuals))
+
+
+def statistics_of(residuals: Tensor) -> Tensor:
+    """All that is kept of a fit: both entropies, skewness and kurtosis; residuals [fits, n] -> [fits, 4]."""
+    entropies = gaussian_entropy(residuals), spacing_entropy(residuals)
+    return torch.stack([*entropies, *shape_of(residuals)], dim=-1)

@@ -10,20 +10,39 @@ import torch
 from torch import Tensor
 
 from diffan.errors import FitError
+from diffan.likelihood.factors import inverse_factors
 
 
-def inverse(matrices: Tensor) -> Tensor:
-    """The inverses of symmetric positive definite matrices, [..., n, n]."""
-    factor, failed = torch.linalg.cholesky_ex(matrices)
-    if bool(failed.any()):
-        raise FitError("A kernel matrix could not be factored; raise the smallest of kernel_ridges.")
+def inverse(matrices: Tensor, failures: list[Tensor] | None = None) -> Tensor:
+    """The inverses of symmetric positive definite matrices, [..., n, n].
+
+    Whether one was not positive definite is left in `failures` for the caller to look at when the device is done, or
+    raised at once without such a list.
+    """
     if matrices.device.type == "cpu":
-        return torch.cholesky_inverse(factor)
-    # On a GPU the library inverts one matrix after the other; a batched triangular solve keeps it busy.
-    identity = torch.eye(matrices.shape[-1], dtype=matrices.dtype, device=matrices.device)
-    half = torch.linalg.solve_triangular(factor, identity.expand_as(factor), upper=False)
-    inverses: Tensor = half.mT @ half
+        factor, info = torch.linalg.cholesky_ex(matrices)
+        failed, inverses = (info != 0).any(), torch.cholesky_inverse(factor)
+    else:
+        half, failed = inverse_factors(matrices)
+        inverses = half.mT @ half
+    if failures is not None:
+        failures.append(failed)
+    else:
+        require_factored(failed)
     return inverses
+
+
+def require_factored(failed: Tensor) -> None:
+    """Refuse to go on with a matrix that was not positive definite."""
+    if bool(failed):
+        raise FitError("A kernel matrix could not be factored; raise the smallest of kernel_ridges.")
+
+
+def leave_one_out_from_factors(factors: Tensor, targets: Tensor) -> Tensor:
+    """The same as `leave_one_out` from W with M^-1 = W' W: [fits, n, n] and [fits, n] -> [fits, n]."""
+    dual: Tensor = (factors.mT @ (factors @ targets[..., None]))[..., 0]
+    diagonal: Tensor = torch.linalg.vector_norm(factors, dim=-2).square()
+    return dual / diagonal
 
 
 def leave_one_out(inverses: Tensor, targets: Tensor) -> Tensor:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from diffan.likelihood.objective import Kernel, Objective, Parents, Query
+from diffan.likelihood.fits import Kernel, Parents, Query
+from diffan.likelihood.objective import Objective
 from diffan.likelihood.search import Search, in_step
+from diffan.likelihood.work import Work
 
 NOISY = 1.0  # ridge of a node without parents: had it a clear function of a few columns, they would have been found
 
 
-def fit_kernels(objective: Objective, parent_sets: Sequence[Parents]) -> list[int]:
+def fit_kernels(objective: Objective, parent_sets: Sequence[Parents]) -> Work[list[int]]:
     """Give every node with parents its best kernel; returns the nodes whose kernel changed."""
     before = list(objective.kernels)
-    found = in_step([_best_kernel(objective, j, parents) for j, parents in enumerate(parent_sets)], objective)
+    searches = [_best_kernel(objective, j, parents) for j, parents in enumerate(parent_sets)]
+    found = yield from in_step(searches, objective)
     objective.kernels = found
     return [j for j, kernel in enumerate(found) if kernel != before[j]]
 

@@ -14,10 +14,11 @@ import torch
 from torch import Tensor
 
 from diffan.errors import FitError
-from diffan.likelihood.kernel import kernel_matrix
+from diffan.likelihood.factors import inverse_factors
+from diffan.likelihood.kernel import Scalars, kernel_matrix
 
 JITTER = 1e-4  # relative to the kernel's unit diagonal: landmarks may coincide, and products are in single precision
-BLOCK_CELLS = 4_000_000  # kernel cells held at once
+BLOCK_CELLS = 4_000_000  # kernel cells held at once on a CPU
 
 
 def low_rank_residuals(
@@ -25,43 +26,54 @@ def low_rank_residuals(
     target: Tensor,
     *,
     n_landmarks: int,
-    ridge: float,
-    interaction: float,
+    ridge: Scalars,
+    interaction: Scalars,
     bandwidth: float,
+    cells: int = BLOCK_CELLS,
+    failures: list[Tensor] | None = None,
 ) -> Tensor:
-    """Residuals of `target` [n] given the columns `points` [n, |P|]; the first rows serve as landmarks."""
-    landmarks = points[:n_landmarks]
-    among = kernel_matrix(landmarks, landmarks, interaction, bandwidth)  # [m, m]
-    whiten = inverse_factor(among, JITTER)  # K_mm^-1 = whiten' whiten
+    """Residuals of `target` [..., n] given the columns `points` [..., n, |P|]; the first rows serve as landmarks.
+
+    A stack of fits has a ridge and an interaction for each, [fits]. No more than `cells` kernel values are held at once:
+    larger fits go through their rows in blocks, twice. Whether a system could not be factored is left in `failures` for the
+    caller to look at when the device is done, or raised at once without such a list.
+    """
+    landmarks = points[..., :n_landmarks, :]
+    among = kernel_matrix(landmarks, landmarks, interaction, bandwidth)  # [..., m, m]
+    whiten = inverse_factor(among, JITTER, failures)  # K_mm^-1 = whiten' whiten
+    n, per_row = points.shape[-2], among[..., 0].numel()
 
     def blocks() -> Iterator[tuple[slice, Tensor]]:
-        step = max(1, BLOCK_CELLS // n_landmarks)
-        for start in range(0, len(points), step):
+        step = max(1, cells // per_row)
+        for start in range(0, n, step):
             rows = slice(start, start + step)
-            near = kernel_matrix(points[rows], landmarks, interaction, bandwidth)
-            yield rows, near @ whiten.T  # features [rows, m] whose inner products are the kernel
+            near = kernel_matrix(points[..., rows, :], landmarks, interaction, bandwidth)
+            yield rows, near @ whiten.mT  # features [..., rows, m] whose inner products are the kernel
 
-    kept = list(blocks()) if len(points) * n_landmarks <= BLOCK_CELLS else None
-    gram, moment = torch.zeros_like(among), torch.zeros_like(landmarks[:, 0])
+    kept = list(blocks()) if n * per_row <= cells else None
+    gram, moment = torch.zeros_like(among), torch.zeros_like(among[..., :1])
     for rows, features in kept or blocks():
-        gram.addmm_(features.T, features)
-        moment.addmv_(features.T, target[rows])
-    half = inverse_factor(gram, ridge)  # (features' features + ridge I)^-1 = half' half
+        gram += features.mT @ features
+        moment += features.mT @ target[..., rows, None]
+    half = inverse_factor(gram, ridge, failures)  # (features' features + ridge I)^-1 = half' half
+    weights = (half @ moment).mT  # [..., 1, m]
     residuals = torch.empty_like(target)
     for rows, features in kept or blocks():
-        turned = features @ half.T  # [rows, m]
-        fitted, leverage = turned @ (half @ moment), turned.square().sum(dim=1)
-        residuals[rows] = (target[rows] - fitted) / (1.0 - leverage).clamp(min=1e-6)
+        turned = features @ half.mT  # [..., rows, m]
+        fitted = (turned * weights).sum(dim=-1)  # a product with a vector, but alike for one fit and for many
+        leverage = turned.square_().sum(dim=-1)
+        residuals[..., rows] = (target[..., rows] - fitted) / (1.0 - leverage).clamp(min=1e-6)
     return residuals
 
 
-def inverse_factor(matrix: Tensor, ridge: float) -> Tensor:
+def inverse_factor(matrix: Tensor, ridge: Scalars, failures: list[Tensor] | None = None) -> Tensor:
     """R with (matrix + ridge I)^-1 = R' R for one [m, m] or a stack of them; small, so in double precision."""
     shifted = matrix.double()
-    shifted.diagonal(dim1=-2, dim2=-1).add_(ridge)
-    factor, failed = torch.linalg.cholesky_ex(shifted)
-    if bool(failed.any()):
+    added = ridge[:, None].double() if isinstance(ridge, Tensor) else ridge
+    shifted.diagonal(dim1=-2, dim2=-1).add_(added)
+    inverse, failed = inverse_factors(shifted)
+    if failures is not None:
+        failures.append(failed)
+    elif bool(failed):
         raise FitError("A landmark system could not be factored; raise the smallest of kernel_ridges.")
-    identity = torch.eye(matrix.shape[-1], dtype=torch.float64, device=matrix.device)
-    inverse: Tensor = torch.linalg.solve_triangular(factor, identity.expand_as(factor), upper=False)
     return inverse.to(matrix.dtype)

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from diffan.likelihood.objective import NOBODY, Objective, Parents, Query
+from diffan.likelihood.fits import NOBODY, Parents, Query
+from diffan.likelihood.objective import Objective
 from diffan.likelihood.parents import choose_parents, steep_enough
 from diffan.likelihood.search import Search, in_step
+from diffan.likelihood.work import Work
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -49,13 +51,14 @@ class State:
             leap=leap,
         )
 
-    def reselect(self, nodes: list[int], *, leap: bool) -> None:
+    def reselect(self, nodes: list[int], *, leap: bool) -> Work[None]:
         """Choose these nodes' parents anew, starting from those they have; never to a worse set."""
         place = {node: k for k, node in enumerate(self.order)}
         searches = [
             self.choose(node, self.order[: place[node]], self.parents[node], leap=leap) for node in nodes
         ]
-        for node, parents in zip(nodes, in_step(searches, self.objective), strict=True):
+        found = yield from in_step(searches, self.objective)
+        for node, parents in zip(nodes, found, strict=True):
             self.parents[node] = parents
 
 

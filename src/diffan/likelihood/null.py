@@ -15,8 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from diffan.likelihood.objective import Objective, Parents, Query
+from diffan.likelihood.fits import Parents, Query
+from diffan.likelihood.objective import Objective
 from diffan.likelihood.settings import LikelihoodSettings
+from diffan.likelihood.work import Work
 
 FloatArray = npt.NDArray[np.float64]
 TAIL_SHARE = 0.1  # of the draws, which the exponential tail is fitted to
@@ -30,11 +32,11 @@ def shadows_for(n_nodes: int, settings: LikelihoodSettings) -> int:
     return min(MOST_SHADOWS, max(1, math.ceil(settings.null_fits / n_nodes)))
 
 
-def shuffled_falls(objective: Objective, parent_sets: Sequence[Parents]) -> FloatArray:
+def shuffled_falls(objective: Objective, parent_sets: Sequence[Parents]) -> Work[FloatArray]:
     """By how much each shuffled column lowers each node's objective, pooled over nodes: [nodes * shadows]."""
     shadows = range(objective.n_nodes, objective.n_nodes + objective.n_shadows)
-    objective.prepare(Query(j, P | {s}) for j, P in enumerate(parent_sets) for s in shadows)
-    objective.prepare(Query(j, P) for j, P in enumerate(parent_sets))
+    with_shadow = [Query(j, P | {s}) for j, P in enumerate(parent_sets) for s in shadows]
+    yield objective, [*with_shadow, *(Query(j, P) for j, P in enumerate(parent_sets))]
     falls = [
         objective.value(j, P) - objective.value(j, P | {s})
         for j, P in enumerate(parent_sets)

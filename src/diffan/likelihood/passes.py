@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import perf_counter
 
+import torch
+
 from diffan.constraints import Constraints
 from diffan.context import Context
+from diffan.likelihood.fits import Kernel, Parents, Query
 from diffan.likelihood.fitting import fit_kernels
 from diffan.likelihood.moves import BoolArray, State
 from diffan.likelihood.null import shadows_for
-from diffan.likelihood.objective import Kernel, Objective
+from diffan.likelihood.objective import Objective
+from diffan.likelihood.plan import kernels_held, plan_for
 from diffan.likelihood.settings import LikelihoodSettings
+from diffan.likelihood.work import Work
 from diffan.table import Table
 
-Mend = Callable[[State, bool], None]
+Mend = Callable[[State, bool], Work[None]]
 """Improve a state in place; told whether it is the last pass."""
 
 
@@ -28,14 +33,15 @@ def run_passes(
     rules: Constraints,
     mend: Mend,
     timings: dict[str, float],
-) -> State:
+) -> Work[State]:
     """The state after the last pass; each pass starts from what the one before it found."""
     d = table.n_variables
     rng = context.rng("likelihood")
     required = [rules.parents(node) for node in range(d)]
-    parents, kernels = list(required), None
-    few = table.n_samples >= 1.5 * settings.first_rows
-    for rows in [settings.first_rows, None] if few else [None]:
+
+    def one_pass(
+        rows: int | None, order: list[int], parents: list[Parents], kernels: list[Kernel] | None
+    ) -> Work[State]:
         start, last = perf_counter(), rows is None
         objective = Objective(
             table.values,
@@ -44,24 +50,41 @@ def run_passes(
             rng=rng,
             max_rows=rows,
             n_shadows=shadows_for(d, settings) if last else 0,
+            threads=context.threads,
         )
         price = settings.edge_nats if last else settings.first_nats
         state = State(objective, order, list(parents), price, allowed, rules.must_precede, required)
-        find_parents(state, kernels=kernels)
-        mend(state, last)
-        order, parents, kernels = state.order, state.parents, objective.kernels
+        yield from find_parents(state, kernels=kernels)
+        yield from mend(state, last)
         timings[f"likelihood on {objective.n_rows} rows"] = perf_counter() - start
-    return state
+        return state
+
+    if table.n_samples < 1.5 * settings.first_rows:
+        return (yield from one_pass(None, order, required, None))
+    found = yield from one_pass(settings.first_rows, order, required, None)
+    order, parents, kernels = found.order, found.parents, found.objective.kernels
+    del found  # and with it the stored kernels, before the next pass stores its own
+    return (yield from one_pass(None, order, parents, kernels))
 
 
-def find_parents(state: State, *, kernels: list[Kernel] | None = None) -> None:
+def find_parents(state: State, *, kernels: list[Kernel] | None = None) -> Work[None]:
     """Parents for every node within the order, and with them each node's kernel and the entropy to use."""
-    everyone = list(state.order)
+    everyone, objective = list(state.order), state.objective
     if kernels is None:
-        state.reselect(everyone, leap=False)
+        yield from state.reselect(everyone, leap=False)
     else:
-        state.objective.kernels = list(kernels)
-    fit_kernels(state.objective, state.parents)
-    state.objective.settle_entropy(state.parents)
-    state.reselect(everyone, leap=True)
-    state.reselect(fit_kernels(state.objective, state.parents), leap=True)
+        objective.kernels = list(kernels)
+    yield from fit_kernels(objective, state.parents)
+    yield objective, [Query(node, parents) for node, parents in enumerate(state.parents)]
+    objective.settle_entropy(state.parents)
+    yield from state.reselect(everyone, leap=True)
+    changed = yield from fit_kernels(objective, state.parents)
+    yield from state.reselect(changed, leap=True)
+
+
+def tables_at_once(n_rows: int, n_columns: int, device: torch.device, settings: LikelihoodSettings) -> int:
+    """Of how many tables of that size the last pass may run in lockstep: their stored kernels share the bound of one."""
+    width = n_columns + shadows_for(n_columns, settings)
+    return max(
+        1, kernels_held(device, settings) // plan_for(n_rows, width, device, settings).kernel_bytes(width)
+    )

@@ -28,10 +28,21 @@ class Plan:
     rows: int
     stored_rows: int
     batch: int
+    batch_cells: int  # numbers in single precision that a batch of fits may hold in all
 
     @property
     def exact(self) -> bool:
         return self.stored_rows == self.rows
+
+    def kernel_bytes(self, n_columns: int) -> int:
+        """What the stored kernels take."""
+        return SINGLE * n_columns * self.stored_rows**2
+
+
+def kernels_held(device: torch.device, settings: LikelihoodSettings) -> int:
+    """The most bytes of stored kernels, of one table or of several in lockstep."""
+    more = GPU_MEMORY if device.type != "cpu" else 1
+    return more * settings.kernel_memory_mb * 2**20
 
 
 def plan_for(n_rows: int, n_columns: int, device: torch.device, settings: LikelihoodSettings) -> Plan:
@@ -40,7 +51,7 @@ def plan_for(n_rows: int, n_columns: int, device: torch.device, settings: Likeli
     more = GPU_MEMORY if gpu else 1
     floor = settings.exact_rows_gpu if gpu else settings.exact_rows
     rows = min(n_rows, settings.max_rows, max(floor, more * settings.row_budget // n_columns**2))
-    affordable = int(math.sqrt(more * settings.kernel_memory_mb * 2**20 / (SINGLE * n_columns)))
+    affordable = int(math.sqrt(kernels_held(device, settings) / (SINGLE * n_columns)))
     limit = settings.exact_rows_gpu if gpu else settings.exact_rows
     exact = rows <= (affordable if settings.engine == "exact" else min(affordable, limit))
     if settings.engine == "exact" and not exact:
@@ -52,5 +63,5 @@ def plan_for(n_rows: int, n_columns: int, device: torch.device, settings: Likeli
         stored = min(settings.scout_rows, affordable, rows - 1)
     else:
         stored = rows
-    per_fit = SINGLE * stored**2 * MATRICES_PER_FIT
-    return Plan(rows, stored, max(1, int(more * settings.batch_memory_mb * 2**20 // per_fit)))
+    cells = more * settings.batch_memory_mb * 2**20 // SINGLE
+    return Plan(rows, stored, max(1, cells // (stored**2 * MATRICES_PER_FIT)), cells)

@@ -15,11 +15,12 @@ import numpy as np
 from diffan.constraints import Constraints, earlier
 from diffan.context import Context
 from diffan.errors import InputError
+from diffan.likelihood.fits import Parents
 from diffan.likelihood.moves import BoolArray, Move, State, best_move
-from diffan.likelihood.objective import Parents
 from diffan.likelihood.passes import run_passes
 from diffan.likelihood.search import in_step
 from diffan.likelihood.settings import LikelihoodSettings
+from diffan.likelihood.work import Work, finish
 from diffan.progress import Task
 from diffan.table import Table
 
@@ -50,6 +51,18 @@ def refine(
     `neighbours[i, j]` says that i may be a parent of j at all; with many variables it keeps the search to those that
     a screen found dependent.
     """
+    return finish(refining(order, table, settings=settings, context=context, neighbours=neighbours))
+
+
+def refining(
+    order: Sequence[int],
+    table: Table,
+    *,
+    settings: LikelihoodSettings,
+    context: Context,
+    neighbours: BoolArray | None = None,
+) -> Work[RefinedOrder]:
+    """The same as work that asks for its fits, so that several tables can be refined in lockstep."""
     d = table.n_variables
     rules = context.rules(d)
     start = checked_order(order, d)
@@ -59,13 +72,13 @@ def refine(
     timings: dict[str, float] = {}
     with context.progress.task("refine") as task:
 
-        def mend(state: State, last: bool) -> None:
+        def mend(state: State, last: bool) -> Work[None]:
             pay = settings.move_nats if last else settings.first_nats
-            trace, made = _descend(state, pay, settings.max_sweeps, task, both_ways=True)
+            trace, made = yield from _descend(state, pay, settings.max_sweeps, task, both_ways=True)
             traces.append(trace)
             moves.extend(made)
 
-        state = run_passes(
+        state = yield from run_passes(
             start,
             table,
             settings=settings,
@@ -84,12 +97,13 @@ def refine(
 
 def _descend(
     state: State, pay: float, max_sweeps: int, task: Task, *, both_ways: bool
-) -> tuple[list[float], list[Move]]:
+) -> Work[tuple[list[float], list[Move]]]:
     """Sweep over all variables until no move pays; moves of one sweep do not touch each other."""
     trace, made = [state.total()], list[Move]()
     for _ in range(max_sweeps):
         searches = [best_move(state, node, both_ways=both_ways) for node in state.order]
-        found = [move for move in in_step(searches, state.objective) if move is not None and move.gain > pay]
+        moves = yield from in_step(searches, state.objective)
+        found = [move for move in moves if move is not None and move.gain > pay]
         accepted: list[Move] = []
         for move in sorted(found, key=lambda m: -m.gain):
             if not any(move.overlaps(other) for other in accepted):
@@ -101,7 +115,7 @@ def _descend(
             state.order.insert(move.new, move.node)
             for node, parents in move.parents.items():
                 state.parents[node] = parents
-        state.reselect(sorted({node for move in accepted for node in move.parents}), leap=True)
+        yield from state.reselect(sorted({node for move in accepted for node in move.parents}), leap=True)
         made += accepted
         trace.append(state.total())
         task.advance(note=f"{len(made)} moves, {state.objective.n_fits} fits")

@@ -1,18 +1,24 @@
-"""Searches that ask for fits and wait, run side by side so that the fits come in large batches."""
+"""Searches that ask for fits and wait, run side by side so that the fits come in large batches.
+
+A search asks for fits over one objective. Work is made of searches and says which objective it asks; several pieces of
+it, over tables with as many rows, run in lockstep: what all of them ask for at the same moment is solved in one batch.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import TypeVar
 
-from diffan.likelihood.objective import Objective, Query
+from diffan.likelihood.fits import Query
+from diffan.likelihood.objective import Objective, Preparing
+from diffan.likelihood.work import Work
 
 T = TypeVar("T")
 Search = Generator[list[Query], None, T]
 """Yields the queries it needs answered before it can go on; returns its result."""
 
 
-def in_step(searches: Sequence[Search[T]], objective: Objective) -> list[T]:
+def in_step(searches: Sequence[Search[T]], objective: Objective) -> Work[list[T]]:
     """Run all searches to their ends; whatever they ask for at the same time is computed together."""
     results: dict[int, T] = {}
     waiting = dict(enumerate(searches))
@@ -21,11 +27,33 @@ def in_step(searches: Sequence[Search[T]], objective: Objective) -> list[T]:
         for k, search in list(waiting.items()):
             try:
                 queries = next(search)
-                while all(objective.knows(query) for query in queries):
+                while all(map(objective.knows, queries)):
                     queries = next(search)
                 asked += queries
             except StopIteration as stop:
                 results[k] = stop.value
                 del waiting[k]
-        objective.prepare(asked)
+        if asked:
+            yield objective, asked
     return [results[k] for k in range(len(searches))]
+
+
+def in_lockstep(works: Sequence[Work[T]]) -> Iterator[tuple[int, T]]:
+    """Do all pieces of work, what they ask for at the same moment together; (place, result) as each ends.
+
+    They go in two halves: while a GPU solves what one half asked for, the other half thinks about its answers.
+    """
+    halves = [{place: works[place] for place in range(side, len(works), 2)} for side in (0, 1)]
+    under_way: list[Preparing | None] = [None, None]
+    while any(halves):
+        for side, waiting in enumerate(halves):
+            if (answers := under_way[side]) is not None:
+                answers.keep()
+            asked = []
+            for place, work in list(waiting.items()):
+                try:
+                    asked.append(next(work))
+                except StopIteration as stop:
+                    del waiting[place]
+                    yield place, stop.value
+            under_way[side] = Preparing(asked) if asked else None

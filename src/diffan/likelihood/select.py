@@ -15,13 +15,14 @@ import numpy as np
 from diffan.context import Context
 from diffan.evidence import EdgeEvidence
 from diffan.likelihood.dependence import dependence_warning
+from diffan.likelihood.fits import Parents, Query
 from diffan.likelihood.moves import BoolArray, State
 from diffan.likelihood.null import FloatArray, NullModel, shuffled_falls
-from diffan.likelihood.objective import Parents, Query
 from diffan.likelihood.passes import run_passes
 from diffan.likelihood.refine import RefinedOrder, checked_order, checked_square
 from diffan.likelihood.search import Search, in_step
 from diffan.likelihood.settings import LikelihoodSettings
+from diffan.likelihood.work import Work, finish
 from diffan.table import Table
 
 
@@ -40,6 +41,22 @@ def select(
     the refinement has already done. Edges that the context's constraints forbid are never considered; required ones
     are always chosen, and every other edge is judged beside them.
     """
+    return finish(
+        selecting(order, table, settings=settings, context=context, candidates=candidates, refined=refined)
+    )
+
+
+def selecting(
+    order: Sequence[int],
+    table: Table,
+    *,
+    settings: LikelihoodSettings,
+    context: Context,
+    candidates: BoolArray | None = None,
+    refined: RefinedOrder | None = None,
+    warn: bool = True,
+) -> Work[EdgeEvidence]:
+    """The same as work that asks for its fits; without warnings if nobody will read them."""
     d = table.n_variables
     plain = checked_order(order, d)
     rules = context.rules(d)
@@ -49,26 +66,26 @@ def select(
             state = refined.state
             state.allowed = allowed
         else:
-            state = run_passes(
+            state = yield from run_passes(
                 plain,
                 table,
                 settings=settings,
                 context=context,
                 allowed=allowed,
                 rules=rules,
-                mend=lambda state, last: None,
+                mend=_leave,
                 timings={},
             )
-        state.reselect(plain, leap=True)
+        yield from state.reselect(plain, leap=True)
         task.advance(note="parents found")
-        nats = _settled_evidence(state)
-        null = NullModel.fit(shuffled_falls(state.objective, state.parents))
+        nats = yield from _settled_evidence(state)
+        null = NullModel.fit((yield from shuffled_falls(state.objective, state.parents)))
         task.advance(note="null learnt")
         in_question = np.where(rules.required, np.nan, nats)  # required edges are no discoveries
         state.price = max(
             settings.edge_nats, null.level(_false_discovery_cutoff(null, in_question, settings.edge_fdr))
         )
-        nats = _settled_evidence(state)
+        nats = yield from _settled_evidence(state)
     tested = ~np.isnan(nats)
     p_values = np.ones((d, d))
     p_values[tested] = null.p_value(nats[tested])
@@ -79,8 +96,13 @@ def select(
         chosen=tested & ((p_values < cutoff) | rules.required),
         cutoff=cutoff,
         measures={"nats": nats},
-        warnings=_warnings(state, table),
+        warnings=_warnings(state, table) if warn else (),
     )
+
+
+def _leave(state: State, last: bool) -> Work[None]:
+    """No mending: the order stays as it is."""
+    yield from ()
 
 
 def _false_discovery_cutoff(null: NullModel, nats: FloatArray, share: float) -> float:
@@ -92,11 +114,12 @@ def _false_discovery_cutoff(null: NullModel, nats: FloatArray, share: float) -> 
     return float(bounds[passing[-1]] if len(passing) else share / max(m, 1))
 
 
-def _settled_evidence(state: State) -> FloatArray:
+def _settled_evidence(state: State) -> Work[FloatArray]:
     """Bring every node's parents to rest at the state's price; the evidence there, [d, d], NaN if not allowed."""
     d = len(state.order)
     before = [(node, state.candidates(node, state.order[:k])) for k, node in enumerate(state.order)]
-    found = in_step([_settle(state, node, candidates) for node, candidates in before], state.objective)
+    searches = [_settle(state, node, candidates) for node, candidates in before]
+    found = yield from in_step(searches, state.objective)
     nats = np.full((d, d), np.nan)
     for (node, _), (parents, evidence) in zip(before, found, strict=True):
         state.parents[node] = parents

@@ -15,10 +15,11 @@ import torch
 from torch import Tensor
 
 from diffan.score.model import ScoreModel, absence, level_column
-from diffan.score.network import Dropout, Linear
+from diffan.score.network import Activation, Dropout, LayerNorm, Linear
 
 TENSORS_HELD = 3  # tangents before a layer, after it, and the slope between them
 FLOAT_BYTES = 4
+Hidden = Linear | Activation | LayerNorm
 
 
 class Field(Protocol):
@@ -67,6 +68,39 @@ class NetworkField:
         skip, gain = self._reading(sigma)
         return skip + gain * self._over_chunks(rows, sigma, columns, absent, own)
 
+    def diagonal_of_each(
+        self,
+        rows: Tensor,
+        sigma: float,
+        columns: Sequence[Sequence[int]],
+        absent: Sequence[Sequence[int]],
+    ) -> Tensor:
+        """`diagonal` for several tables at once, each with its own columns, as many of each: [tables, k, columns].
+
+        rows are [tables, k, d], as many columns are absent of each; the chunks are of whole tables.
+        """
+        skip, gain = self._reading(sigma)
+        last = self.model.network.linears[-1].weight.transpose(1, 2)  # [M, d, width]
+
+        def some_tables(first: int, count: int) -> Tensor:
+            part = slice(first, first + count)
+            chunk, own = rows[part], torch.tensor(columns[part], device=rows.device)  # [tables, columns]
+            gone = torch.tensor(absent[part], dtype=torch.int64, device=rows.device)  # [tables, absent]
+            tangents = _last_hidden_tangents_of_each(self.model, chunk, sigma, own, gone)
+            return torch.einsum("mtbjw,mtjw->tbj", tangents, last[:, own]) / len(last)
+
+        budget = self.memory_bytes
+        while True:
+            count = self._rows_at_once(len(columns[0]), budget) // rows.shape[1] or 1
+            try:
+                with torch.no_grad():
+                    parts = [some_tables(first, count) for first in range(0, len(rows), count)]
+                return skip + gain * torch.cat(parts)
+            except torch.cuda.OutOfMemoryError:
+                if count == 1:
+                    raise
+                budget //= 4
+
     def jacobian(self, rows: Tensor, sigma: float) -> Tensor:
         last = self.model.network.linears[-1]
 
@@ -106,22 +140,52 @@ class NetworkField:
                 budget //= 4
 
     def _chunks(self, rows: Tensor, directions: int, budget: int | None = None) -> Iterator[Tensor]:
+        held = self.memory_bytes if budget is None else budget
+        yield from torch.split(rows, self._rows_at_once(directions, held))
+
+    def _rows_at_once(self, directions: int, budget: int) -> int:
         network = self.model.network
         width = max(int(linear.weight.shape[2]) for linear in network.linears)
         per_row = TENSORS_HELD * FLOAT_BYTES * network.members * directions * width
-        yield from torch.split(rows, max(1, (self.memory_bytes if budget is None else budget) // per_row))
+        return max(1, budget // per_row)
 
 
 def _last_hidden_tangents(
     model: ScoreModel, rows: Tensor, sigma: float, columns: Sequence[int], absent: Sequence[int]
 ) -> Tensor:
     """d hidden / d input column, before the last layer: [M, rows, columns, width]."""
+    first, hidden = _layers(model)
+    inputs = model.inputs(rows, level_column(rows, sigma), absence(rows, absent))
+    tangents = first.weight[:, None, list(columns), :]  # [M, 1, columns, width], the same at every row
+    return _pushed(model, first, hidden, inputs, tangents)
+
+
+def _last_hidden_tangents_of_each(
+    model: ScoreModel, rows: Tensor, sigma: float, columns: Tensor, absent: Tensor
+) -> Tensor:
+    """The same for tables [tables, k, d] with columns [tables, c] of their own: [M, tables, k, c, width]."""
+    first, hidden = _layers(model)
+    tables, k, _ = rows.shape
+    flat = rows.flatten(0, 1)
+    flags = torch.zeros_like(rows[:, 0]).scatter_(1, absent, 1.0).repeat_interleave(k, dim=0)
+    inputs = model.inputs(flat, level_column(flat, sigma), flags)
+    tangents = first.weight[:, columns, :].repeat_interleave(k, dim=1)  # [M, tables * k, c, width]
+    pushed = _pushed(model, first, hidden, inputs, tangents)  # [M, tables * k, c, width]
+    return pushed.view(len(pushed), tables, k, *pushed.shape[2:])
+
+
+def _layers(model: ScoreModel) -> tuple[Linear, list[Hidden]]:
+    """The first layer and those between it and the last."""
     first, *hidden, _ = [layer for layer in model.network.layers if not isinstance(layer, Dropout)]
     if not isinstance(first, Linear):
         raise TypeError("A score network begins with a Linear layer.")
-    inputs = model.inputs(rows, level_column(rows, sigma), absence(rows, absent))
+    return first, hidden
+
+
+def _pushed(
+    model: ScoreModel, first: Linear, hidden: Sequence[Hidden], inputs: Tensor, tangents: Tensor
+) -> Tensor:
     values = first.forward(inputs.expand(model.network.members, -1, -1))  # [M, rows, width]
-    tangents = first.weight[:, None, list(columns), :]  # [M, 1, columns, width], the same at every row
     for layer in hidden:
         tangents = layer.push(values, tangents)
         values = layer.forward(values)

@@ -22,6 +22,7 @@ from diffan.ordering.local import find_local_order
 from diffan.ordering.masking import masking_finder
 from diffan.ordering.points import OrderingPoints
 from diffan.ordering.result import Ordering
+from diffan.ordering.together import masking_orders
 from diffan.score.model import ScoreModel
 from diffan.score.team import present_team
 from diffan.score.training import train
@@ -74,13 +75,54 @@ def reorder(
     settings = replace(settings, variant=chosen_variant(settings, table))
     if settings.variant not in ("masking", "deciduous"):
         return find_order(table, settings, context)
-    settings = replace(
-        settings, order=replace(settings.order, kernel_columns=0)
-    )  # what was learned is all it hears
+    # What was learned is all it hears: a kernel's opinion would be found anew for every replicate.
+    settings = replace(settings, order=replace(settings.order, kernel_columns=0))
+    return _peel(table, _stored_model(model, settings, context), settings, context)
+
+
+def reorder_together(
+    tables: Sequence[Table],
+    settings: DiffanSettings,
+    contexts: Sequence[Context],
+    *,
+    model: Mapping[str, Weights],
+) -> list[Ordering]:
+    """`reorder` for tables with as many rows, which on a GPU are peeled in lockstep where the variant can be."""
+    variant = chosen_variant(settings, tables[0])
+    if variant != "masking" or contexts[0].torch_device().type == "cpu":
+        return [
+            reorder(table, settings, context, model=model)
+            for table, context in zip(tables, contexts, strict=True)
+        ]
+    return masked_together(tables, replace(settings, variant=variant), contexts, model=model)
+
+
+def masked_together(
+    tables: Sequence[Table],
+    settings: DiffanSettings,
+    contexts: Sequence[Context],
+    *,
+    model: Mapping[str, Weights],
+) -> list[Ordering]:
+    """The orders of the masking variant for several tables; without the evidence, which replicates do not keep."""
+    field = _field(_stored_model(model, settings, contexts[0]), settings)
+    points = [_points(table, settings, context) for table, context in zip(tables, contexts, strict=True)]
+    n_nodes = tables[0].n_variables
+    orders = masking_orders(field, points, n_nodes, contexts[0].rules(n_nodes).leaves_among)
+    return [Ordering(order=order) for order in orders]
+
+
+def _stored_model(model: Mapping[str, Weights], settings: DiffanSettings, context: Context) -> ScoreModel:
     stored = ScoreModel.from_arrays(dict(model), settings.score).network
     device = context.torch_device()
-    trained = ScoreModel.of(stored.mapped(lambda _, weights: weights.to(device)), settings.score)
-    return _peel(table, trained, settings, context)
+    return ScoreModel.of(stored.mapped(lambda _, weights: weights.to(device)), settings.score)
+
+
+def _points(table: Table, settings: DiffanSettings, context: Context) -> OrderingPoints:
+    scale = None if table.standardized else table.scale
+    return OrderingPoints(
+        _standardised(table), settings.order, _order_seed(context), context.torch_device(), scale=scale
+    )
 
 
 def _standardised(table: Table) -> Array:
@@ -90,10 +132,7 @@ def _standardised(table: Table) -> Array:
 def _peel(table: Table, model: ScoreModel, settings: DiffanSettings, context: Context) -> Ordering:
     """Take leaves away by the model's score at the table's rows."""
     report = FillReport()
-    scale = None if table.standardized else table.scale
-    points = OrderingPoints(
-        _standardised(table), settings.order, _order_seed(context), context.torch_device(), scale=scale
-    )
+    points = _points(table, settings, context)
     if table.n_variables <= settings.order.kernel_columns:
         rows = points.drawn(context.rng("kernel opinion"), settings.order.kernel_rows)
         points = replace(points, second_opinion=kernel_opinion(rows, points.device))

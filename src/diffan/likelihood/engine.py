@@ -1,0 +1,258 @@
+"""Fits over one table or several at once, solved in batches.
+
+A GPU is kept busy by the size of a batch, so fits of all tables that are asked for together share one as long as they
+have as many rows; a CPU by its cache, so its batches are small and go to as many threads as it was given, each of
+which works on its own. What is held at once is bounded by `batch_memory_mb`, beside the tables' bells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from diffan.likelihood.entropy import statistics_of
+from diffan.likelihood.exact import (
+    inverse,
+    leave_one_out,
+    leave_one_out_from_factors,
+    likelihood_slope_weights,
+    require_factored,
+)
+from diffan.likelihood.factors import inverse_factors
+from diffan.likelihood.fits import Fit
+from diffan.likelihood.kernel import ColumnKernels, sent, stacked_kernels
+from diffan.likelihood.low_rank import BLOCK_CELLS, low_rank_residuals
+from diffan.likelihood.plan import Plan
+from diffan.threads import one_thread
+
+FloatArray = npt.NDArray[np.float64]
+CACHE_CELLS = 2**18  # of kernels that a core's cache holds beside what is made of them; choice
+LOW_RANK_TENSORS = 4  # of rows x landmarks that a low-rank fit holds: kernel, bell, features, turned features
+LOW_RANK_SQUARES = 12  # of landmarks x landmarks, those in double precision counted twice
+
+
+class Columns:
+    """One table's columns on the device, and the bells between its stored rows."""
+
+    def __init__(self, rows: Tensor, n_nodes: int, plan: Plan, bandwidth: float) -> None:
+        """`rows` is [n, columns], of which the first `n_nodes` may be fitted; all may be parents."""
+        self.points = rows.T.contiguous()  # [columns, n]
+        self.n_nodes, self.plan, self.bandwidth = n_nodes, plan, bandwidth
+        self.kernels = ColumnKernels(rows[: plan.stored_rows], bandwidth)
+
+
+class Wanted(NamedTuple):
+    """A fit, and what of it is wanted."""
+
+    columns: Columns
+    fit: Fit
+    landmarks: int | None  # that its residuals are fitted with; None for all rows
+    residuals: bool
+    slopes: bool
+
+
+class Batch(NamedTuple):
+    """Places among the wanted whose residuals were found, with these, and the same for slopes."""
+
+    fitted: list[int]
+    residuals: Tensor | None  # [fitted, n]
+    steep: list[int]
+    slopes: Tensor | None  # [steep, nodes]
+    failures: list[Tensor]  # a yes among them: some matrix could not be factored
+
+    def at(self, places: Sequence[int]) -> Batch:
+        """The same with places in a longer list, of which those given were solved."""
+        fitted, steep = ([places[k] for k in some] for some in (self.fitted, self.steep))
+        return self._replace(fitted=fitted, steep=steep)
+
+
+Solver = Callable[[Sequence[Wanted]], Batch]
+
+
+class Launched:
+    """Fits that are being solved: a GPU works on them while others are thought of, until they are collected."""
+
+    def __init__(self, wanted: Sequence[Wanted], threads: int = 1) -> None:
+        self._count = len(wanted)
+        found = list(batches(wanted, threads))
+        by_rows: dict[int, list[Batch]] = {}
+        for batch in found:
+            if batch.residuals is not None:
+                by_rows.setdefault(batch.residuals.shape[1], []).append(batch)
+        self._fitted = [place for some in by_rows.values() for batch in some for place in batch.fitted]
+        self._steep = [place for batch in found for place in batch.steep]
+        of_rows = [
+            statistics_of(torch.cat([batch.residuals for batch in some if batch.residuals is not None]))
+            for some in by_rows.values()
+        ]
+        slopes = [batch.slopes for batch in found if batch.slopes is not None]
+        failures = [failed for batch in found for failed in batch.failures]
+        self._statistics = _on_its_way(of_rows)
+        self._slopes = _on_its_way(slopes)
+        self._failed = _on_its_way([failed[None] for failed in failures])
+        self._arrived: Any = None
+        if wanted and wanted[0].columns.points.is_cuda:
+            self._arrived = torch.cuda.current_stream(wanted[0].columns.points.device).record_event()
+
+    def collect(self) -> tuple[FloatArray, list[list[float] | None]]:
+        """Statistics [fits, 4] of the residuals, NaN where none were wanted, and slopes [nodes] where they were."""
+        if self._arrived is not None:
+            self._arrived.synchronize()
+        if self._failed is not None:
+            require_factored(self._failed.any())
+        statistics = np.full((self._count, 4), np.nan)
+        slopes: list[list[float] | None] = [None] * self._count
+        if self._statistics is not None:
+            statistics[self._fitted] = self._statistics.numpy()
+        if self._slopes is not None:
+            for place, row in zip(self._steep, self._slopes.double().tolist(), strict=True):
+                slopes[place] = row
+        return statistics, slopes
+
+
+def _on_its_way(parts: Sequence[Tensor]) -> Tensor | None:
+    """The parts as one tensor that is being copied to the CPU's memory; not to be read before it has arrived."""
+    return torch.cat(list(parts)).to("cpu", non_blocking=True) if parts else None
+
+
+def solve(wanted: Sequence[Wanted], threads: int = 1) -> tuple[FloatArray, list[list[float] | None]]:
+    """Statistics [fits, 4] and slopes of fits, as `Launched` gives them, at once."""
+    return Launched(wanted, threads).collect()
+
+
+def batches(wanted: Sequence[Wanted], threads: int = 1) -> Iterator[Batch]:
+    """The answers batch by batch; a fit with slopes and landmarks is answered in two."""
+    work = list(_shared_out(wanted))
+
+    def run(job: tuple[Solver, list[int]]) -> list[Batch]:
+        return list(_in_parts(job[0], wanted, job[1]))
+
+    on_cpu = bool(wanted) and wanted[0].columns.points.device.type == "cpu"
+    if threads == 1 or len(work) == 1 or not on_cpu:
+        for job in work:
+            yield from run(job)
+        return
+    with one_thread(), ThreadPoolExecutor(min(threads, len(work))) as pool:
+        found = list(pool.map(run, work))
+    for some in found:
+        yield from some
+
+
+def _shared_out(wanted: Sequence[Wanted]) -> Iterator[tuple[Solver, list[int]]]:
+    """What can be solved at once, and how."""
+    low_rank: dict[tuple[int, int, int], list[int]] = {}  # (rows, landmarks, parents) -> places
+    exact: dict[tuple[int, bool], list[int]] = {}  # (rows, with slopes) -> places
+    for place, want in enumerate(wanted):
+        plan = want.columns.plan
+        if want.residuals and want.landmarks is not None:
+            low_rank.setdefault((plan.rows, want.landmarks, len(want.fit.parents)), []).append(place)
+        if want.slopes or (want.residuals and want.landmarks is None):
+            exact.setdefault((plan.stored_rows, want.slopes), []).append(place)
+    on_cpu = bool(wanted) and wanted[0].columns.points.device.type == "cpu"
+    for places in exact.values():
+        size = 1 if on_cpu else wanted[places[0]].columns.plan.batch
+        yield from ((_exact, part) for part in _parts(places, size))
+    for (rows, landmarks, _), places in low_rank.items():
+        held = wanted[places[0]].columns.plan.batch_cells
+        per_fit = LOW_RANK_TENSORS * rows * landmarks + LOW_RANK_SQUARES * landmarks**2
+        size = max(1, CACHE_CELLS // (rows * landmarks) if on_cpu else held // per_fit)
+        cells = held // LOW_RANK_TENSORS
+        solver = partial(_low_rank, cells=min(cells, BLOCK_CELLS) if on_cpu else cells)
+        yield from ((solver, part) for part in _parts(places, size))
+
+
+def _parts(places: list[int], size: int) -> Iterator[list[int]]:
+    return (places[k : k + size] for k in range(0, len(places), size))
+
+
+def _in_parts(solver: Solver, wanted: Sequence[Wanted], places: list[int]) -> Iterator[Batch]:
+    """A batch, in halves if the GPU's memory does not hold it."""
+    try:
+        yield solver([wanted[place] for place in places]).at(places)
+    except torch.cuda.OutOfMemoryError:
+        if len(places) == 1:
+            raise
+        half = len(places) // 2
+        yield from _in_parts(solver, wanted, places[:half])
+        yield from _in_parts(solver, wanted, places[half:])
+
+
+def _low_rank(wanted: Sequence[Wanted], *, cells: int) -> Batch:
+    """Residuals from landmarks; as many parents and landmarks for all."""
+    points = _gathered(wanted, [[*sorted(want.fit.parents), want.fit.node] for want in wanted])
+    failures: list[Tensor] = []
+    residuals = low_rank_residuals(
+        points[:, :-1].mT,  # [fits, n, P]
+        points[:, -1].contiguous(),
+        n_landmarks=wanted[0].landmarks or 0,
+        ridge=sent([want.fit.kernel.ridge for want in wanted], points),
+        interaction=sent([want.fit.kernel.interaction for want in wanted], points),
+        bandwidth=wanted[0].columns.bandwidth,
+        cells=cells,
+        failures=failures,
+    )
+    return Batch(list(range(len(wanted))), residuals, [], None, failures)
+
+
+def _exact(wanted: Sequence[Wanted]) -> Batch:
+    """Residuals where this engine is the one that counts, and slopes, which all want or none; on the stored rows."""
+    rows, steep = wanted[0].columns.plan.stored_rows, wanted[0].slopes
+    targets = _gathered(wanted, [[want.fit.node] for want in wanted])[:, 0, :rows]  # [fits, rows]
+    kernels = stacked_kernels(
+        [[want.columns.kernels.each[p] for p in sorted(want.fit.parents)] for want in wanted],
+        [want.fit.kernel.interaction for want in wanted],
+        targets.new_empty((len(wanted), rows, rows)),
+    )
+    shifted = kernels.clone() if steep else kernels
+    ridges = sent([want.fit.kernel.ridge for want in wanted], targets)
+    shifted.diagonal(dim1=-2, dim2=-1).add_(ridges[:, None])
+    mine = [k for k, want in enumerate(wanted) if want.residuals and want.landmarks is None]
+    if not steep:
+        factors, failed = inverse_factors(shifted)
+        return Batch(mine, leave_one_out_from_factors(factors, targets), [], None, [failed])
+    failures: list[Tensor] = []
+    inverses = inverse(shifted, failures)
+    residuals = leave_one_out(inverses, targets)[_index(mine, targets)] if mine else None
+    weights = likelihood_slope_weights(inverses, targets).mul_(kernels)
+    slopes = [
+        of_one[0].columns.kernels.slopes(weights[first : first + len(of_one)], of_one[0].columns.n_nodes)
+        for first, of_one in _by_table(wanted)
+    ]
+    shares = sent([0.5 * want.fit.kernel.interaction for want in wanted], targets)
+    everyone = list(range(len(wanted)))
+    return Batch(mine, residuals, everyone, torch.cat(slopes) * shares[:, None], failures)
+
+
+def _gathered(wanted: Sequence[Wanted], columns: Sequence[Sequence[int]]) -> Tensor:
+    """Some columns of each fit's own table, as many of each: [fits, columns, n]."""
+    tables = [of_one[0].columns.points for _, of_one in _by_table(wanted)]
+    offsets, below = list[int](), 0
+    for (_, of_one), points in zip(_by_table(wanted), tables, strict=True):
+        offsets += [below] * len(of_one)
+        below += len(points)
+    stacked = tables[0] if len(tables) == 1 else torch.cat(tables)
+    places = [[offset + k for k in own] for offset, own in zip(offsets, columns, strict=True)]
+    return stacked[_index(places, stacked)]
+
+
+def _index(places: Sequence[int] | Sequence[Sequence[int]], into: Tensor) -> Tensor:
+    """Places on the device of the tensor they are taken from, without waiting for what it is busy with."""
+    here = torch.tensor(places, dtype=torch.int64)
+    return here if into.device.type == "cpu" else here.pin_memory().to(into.device, non_blocking=True)
+
+
+def _by_table(wanted: Sequence[Wanted]) -> Iterator[tuple[int, list[Wanted]]]:
+    """Runs of fits over the same table, with the place of the first."""
+    first = 0
+    for _, run in groupby(wanted, key=lambda want: id(want.columns)):
+        of_one = list(run)
+        yield first, of_one
+        first += len(of_one)
