@@ -119,7 +119,7 @@ def discover(
         A variable without effects in the table; may be repeated.
     confidence
         Replicates on parts of the rows, for the frequency of every edge, such as 100; finished ones are kept in the
-        folder, so that a stopped run goes on where it was.
+        checkpoint, or else in the output folder, so that a stopped run goes on where it was.
     scheme
         Replicates are halves of the rows, or drawn with repetition.
     workers
@@ -139,7 +139,7 @@ def discover(
     checkpoint
         Folder to leave progress in; the same command, started again after an interruption, goes on from there.
     checkpoint_every
-        Seconds of training between two savings of progress.
+        Seconds between two savings of progress.
     distributed
         Share the training with the other processes that torchrun started.
     option
@@ -169,7 +169,9 @@ def discover(
                 roots=root,
                 leaves=leaf,
             ),
-            confidence=_replicates(confidence, scheme, workers, scheduler, output),
+            confidence=_replicates(
+                confidence, scheme, workers, scheduler, output if checkpoint is None else checkpoint
+            ),
             seed=seed,
             device=device,
             missing=missing,
@@ -360,7 +362,7 @@ def _replicates(
     scheme: Literal["subsample", "bootstrap"],
     workers: int,
     scheduler: str | None,
-    output: Path,
+    folder: Path,
 ) -> diffan.ConfidenceSettings | int:
     if replicates == 0:
         return 0
@@ -369,7 +371,7 @@ def _replicates(
         scheme=scheme,
         workers=workers,
         scheduler=scheduler,
-        folder=output / "replicates",
+        folder=folder / "replicates",
     )
 
 

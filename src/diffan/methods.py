@@ -123,7 +123,8 @@ def discover(
     `columns` names those to use, `rows` is the size of a random sample of rows. A table of more than 2e7 cells is
     converted into a memory map first (`stream` forces or forbids it) and read from disk; `cache` is a folder that keeps
     the map for the next run. `checkpoint` is a folder in which the run leaves its progress, every `checkpoint_every`
-    seconds of training and after each stage: a run that was cut off goes on from there and ends the same.
+    seconds of training, ordering and refining, after each stage and after each replicate: a run that was cut off goes
+    on from there and ends the same.
 
     `inspect` fits each variable on its parents once more and keeps the effect curves, diagnostics and up to 200 sampled
     rows for the report; with False nothing of the table itself is kept.
@@ -198,8 +199,9 @@ def discover(
                 method=method,
                 settings=record,
             )
-    if replicated is not None:
-        result = _with_confidence(result, table, recipe, context, replicated)
+        if replicated is not None:
+            settings = replicated.kept_beside(checkpoint)
+            result = _with_confidence(result, table, recipe, context, settings)
     return inspected(result, table.in_memory(MOST_INSPECTED_ROWS)) if inspect else result
 
 

@@ -8,6 +8,7 @@ from time import perf_counter
 from diffan.constraints import Constraints
 from diffan.context import Context
 from diffan.likelihood.fitting import fit_kernels
+from diffan.likelihood.journal import Journal
 from diffan.likelihood.moves import BoolArray, State
 from diffan.likelihood.null import shadows_for
 from diffan.likelihood.objective import Kernel, Objective
@@ -28,15 +29,24 @@ def run_passes(
     rules: Constraints,
     mend: Mend,
     timings: dict[str, float],
+    journal: Journal | None = None,
 ) -> State:
-    """The state after the last pass; each pass starts from what the one before it found."""
+    """The state after the last pass; each pass starts from what the one before it found.
+
+    Passes that the journal has seen the end of are not run again, and the one it has begun goes on.
+    """
+    journal = journal or Journal()
     d = table.n_variables
     rng = context.rng("likelihood")
     required = [rules.parents(node) for node in range(d)]
     parents, kernels = list(required), None
     few = table.n_samples >= 1.5 * settings.first_rows
-    for rows in [settings.first_rows, None] if few else [None]:
-        start, last = perf_counter(), rows is None
+    for number, rows in enumerate([settings.first_rows, None] if few else [None]):
+        if journal.skips(number):
+            continue
+        start, last, stream = perf_counter(), rows is None, journal.drawn_from(number)
+        if stream is not None:
+            rng.bit_generator.state = stream
         objective = Objective(
             table.values,
             settings=settings,
@@ -47,7 +57,11 @@ def run_passes(
         )
         price = settings.edge_nats if last else settings.first_nats
         state = State(objective, order, list(parents), price, allowed, rules.must_precede, required)
-        find_parents(state, kernels=kernels)
+        if stream is not None:
+            journal.resume(state)
+        else:
+            find_parents(state, kernels=kernels)
+            journal.begin(number, state)
         mend(state, last)
         order, parents, kernels = state.order, state.parents, objective.kernels
         timings[f"likelihood on {objective.n_rows} rows"] = perf_counter() - start
