@@ -14,7 +14,6 @@ from typing import Any, get_args
 import numpy as np
 
 from diffan import algorithm
-from diffan.checkpoint import Checkpoint
 from diffan.context import Context
 from diffan.discovery import Discovery
 from diffan.errors import InputError
@@ -238,8 +237,11 @@ def _keeping(
     if folder is None:
         yield Forgetful()
         return
+    # imported here: a run without a checkpoint may not need torch
+    from diffan.score.shared_checkpoint import opened_checkpoint
+
     contents = table.select(table.canonical_positions()).fingerprint()
-    with Checkpoint(folder, {"table": contents, **identity, **versions()}, every=every) as checkpoint:
+    with opened_checkpoint(folder, {"table": contents, **identity, **versions()}, every=every) as checkpoint:
         yield checkpoint
 
 

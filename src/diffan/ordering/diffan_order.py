@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from diffan.algorithm import LeafFinder, topological_order
 from diffan.context import Context
-from diffan.errors import InputError
-from diffan.keeping import Forgetful
 from diffan.ordering.curvature import NetworkField
 from diffan.ordering.deciduous import FillReport, deciduous_finder
 from diffan.ordering.greedy import greedy_finder
@@ -44,9 +42,6 @@ def find_order(table: Table, settings: DiffanSettings, context: Context) -> Orde
     if variant == "local":
         return find_local_order(table, settings, context)
     settings = replace(settings, variant=variant)
-    team = present_team()
-    if team.size > 1 and not isinstance(context.keeper, Forgetful):
-        raise InputError("Several processes cannot share a checkpoint; leave it out, or start one process.")
     started = time.perf_counter()
     model, losses = train(
         _standardised(table),
@@ -55,7 +50,7 @@ def find_order(table: Table, settings: DiffanSettings, context: Context) -> Orde
         context.torch_device(),
         context.progress,
         place=context.keeper.stage("train"),
-        team=team,
+        team=present_team(),
     )
     trained = time.perf_counter()
     found = _peel(table, model, settings, context)

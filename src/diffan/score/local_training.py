@@ -20,8 +20,9 @@ from diffan.local_settings import LocalSettings
 from diffan.progress import Progress, Task
 from diffan.score.local_batches import HeldOut
 from diffan.score.local_network import Group, make_groups
-from diffan.score.local_snapshot import Log, Losses, Standing, finished, with_weights
+from diffan.score.local_snapshot import Log, Standing, finished, with_weights
 from diffan.score.local_stepping import LocalStepper
+from diffan.score.snapshot import Losses
 
 FloatArray = npt.NDArray[np.floating]
 LOOKS = 40  # at the held-out loss, over the whole training
