@@ -201,7 +201,10 @@ def discover(
         if replicated is not None:
             settings = replicated.kept_beside(checkpoint)
             result = _with_confidence(result, table, recipe, context, settings)
-    return inspected(result, table.in_memory(MOST_INSPECTED_ROWS)) if inspect else result
+    if not inspect:
+        return result
+    held = table.in_memory(MOST_INSPECTED_ROWS)
+    return inspected(result, held, rows_in_order=held is table and rows is None)
 
 
 def _with_confidence(
