@@ -271,6 +271,18 @@ def test_two_processes_do_not_share_a_checkpoint(tmp_path: Path) -> None:
     Checkpoint(tmp_path, {}).close()  # and afterwards it is free again
 
 
+def test_what_a_killed_process_was_writing_is_swept_away(tmp_path: Path) -> None:
+    with Checkpoint(tmp_path, {}) as checkpoint:
+        checkpoint.stage("order").save({}, {"a": np.zeros(1)})
+    half = [tmp_path / ".order.b.json.abcd1234", tmp_path / ".train.a.safetensors.x"]
+    others = [tmp_path / ".hidden", tmp_path / "notes.txt"]
+    for file in [*half, *others]:
+        file.write_text("x")
+    with Checkpoint(tmp_path, {}) as checkpoint:
+        assert checkpoint.stage("order").load() is not None
+    assert [file.exists() for file in [*half, *others]] == [False, False, True, True]
+
+
 def test_a_newer_checkpoint_and_a_file_in_its_place_are_refused(tmp_path: Path) -> None:
     with Checkpoint(tmp_path / "c", {}) as checkpoint:
         checkpoint.stage("order").save({}, {"a": np.zeros(1)})
