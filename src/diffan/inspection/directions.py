@@ -30,7 +30,7 @@ Edge = tuple[int, int]
 
 def neither_way(values: FloatArray, chosen: BoolArray, p_values: FloatArray) -> tuple[list[Edge], int]:
     """(the edges that fit neither way round, how many edges were looked at)."""
-    edges = sorted(map(tuple, np.argwhere(chosen).tolist()), key=lambda edge: (p_values[edge], edge))
+    edges = sorted(((i, j) for i, j in np.argwhere(chosen).tolist()), key=lambda edge: (p_values[edge], edge))
     edges = edges[:MOST_EDGES]
     if len(values) < FEWEST_ROWS or not edges:
         return [], 0
@@ -38,17 +38,15 @@ def neither_way(values: FloatArray, chosen: BoolArray, p_values: FloatArray) -> 
     spread = some.std(axis=0)
     some = (some - some.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     parents = [np.flatnonzero(column).tolist() for column in chosen.T]
-    columns = {i: Sample.of(some[:, i]) for edge in edges for i in edge}
-    left: dict[int, Sample] = {}
-    found = []
-    for cause, effect in edges:
-        if effect not in left:
-            left[effect] = Sample.of(residual(some[:, effect], some[:, parents[effect]]))
-        if not _dependent(left[effect], columns[cause], len(edges)):
-            continue
-        turned = [effect, *parents[cause]]
-        if _dependent(Sample.of(residual(some[:, cause], some[:, turned])), columns[effect], len(edges)):
-            found.append((cause, effect))
+    found: list[Edge] = []
+    for effect in sorted({effect for _, effect in edges}):
+        left = Sample.of(residual(some[:, effect], some[:, parents[effect]]))
+        for cause in sorted(cause for cause, other in edges if other == effect):
+            if not _dependent(left, Sample.of(some[:, cause]), len(edges)):
+                continue
+            turned = residual(some[:, cause], some[:, [effect, *parents[cause]]])
+            if _dependent(Sample.of(turned), Sample.of(some[:, effect]), len(edges)):
+                found.append((cause, effect))
     return found, len(edges)
 
 
