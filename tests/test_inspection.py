@@ -282,6 +282,13 @@ def test_an_edge_that_is_the_wrong_way_round_is_not_called_a_hidden_cause(edge: 
     assert answer(look(frame, [edge]), NEITHER).level == "fine"
 
 
+def test_feedback_with_skewed_noise_fits_neither_way() -> None:
+    one, other = np.random.default_rng(0).exponential(size=(2, 500))
+    frame = pd.DataFrame({"a": (one + 0.5 * other) / 0.65, "b": (0.7 * one + other) / 0.65})
+    assert answer(look(frame, [("a", "b")]), NEITHER).level == "doubt"
+    assert answer(look(frame, [("b", "a")]), NEITHER).level == "doubt"
+
+
 def test_unconnected_variables_whose_noise_goes_together_are_named() -> None:
     result = look(hidden_cause(2), [])
     found = answer(result, APART)
