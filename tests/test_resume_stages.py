@@ -104,6 +104,30 @@ def test_in_pieces_or_in_one_go_it_ends_the_same(
     assert_same(whole, pieces)
 
 
+def test_a_second_attempt_at_local_training_goes_on_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first attempt leaves the numbers; cut off in the second, the run does not go back to the first."""
+    from diffan.score.local_stepping import LocalStepper
+
+    mean_loss, options = LocalStepper.mean_loss, {**LOCAL, **ADDITIVE, "local_rate": 0.01, "inspect": False}
+    first_attempts: list[LocalStepper] = []
+
+    def diverging(self: LocalStepper) -> float:
+        if self._rate == 0.01:
+            first_attempts.append(self)
+            return float("nan")
+        return mean_loss(self)
+
+    monkeypatch.setattr(LocalStepper, "mean_loss", diverging)
+    whole = diffan.discover(table(), **options)
+    assert len(first_attempts) == 1
+    pieces, cuts = finished_in_pieces(table(), tmp_path / "c", 3, monkeypatch, **options)
+    assert cuts >= 3
+    assert_same(whole, pieces)
+    assert len(first_attempts) == 2
+
+
 def test_the_refinement_is_kept_while_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both passes leave their sweeps, and what follows is not fitted again."""
     seen: list[tuple[int, int]] = []
