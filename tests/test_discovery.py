@@ -13,10 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from diffan.dag_files import dag_csv
 from diffan.discovery import Discovery
 from diffan.errors import InputError
 from diffan.evidence import EdgeEvidence
-from diffan.runfolder import dag_csv, load, load_dag, to_json
+from diffan.runfolder import load, load_dag
+from diffan.runjson import to_json
 
 odd_names = st.lists(
     st.one_of(

@@ -70,7 +70,7 @@ def test_a_good_run_raises_no_doubt() -> None:
     result = look(bent(), [("a", "c"), ("b", "c")])
     assert [one.topic for one in result.diagnostics if one.level == "doubt"] == []
     assert answer(result, "directions").level == "fine"
-    assert answer(result, "independent").level == "fine"
+    assert answer(result, "independent of the causes").level == "fine"
     assert "doubt" not in result.summary()
 
 
@@ -91,7 +91,7 @@ def test_noise_that_follows_the_cause_is_seen() -> None:
     x = rng.normal(size=1500)
     frame = pd.DataFrame({"x": x, "y": np.tanh(x) + (0.2 + np.abs(x)) * rng.normal(size=1500)})
     result = look(frame, [("x", "y")])
-    found = answer(result, "independent")
+    found = answer(result, "independent of the causes")
     assert (found.level, found.edges) == ("doubt", (("x", "y"),))
     assert "doubt: " in result.summary()
 
@@ -251,3 +251,121 @@ def test_a_second_look_that_is_no_json_is_refused(tmp_path) -> None:
         file.write_text(text)
         with pytest.raises(InputError, match="is damaged"):
             diffan.load(tmp_path / "run")
+
+
+# ---- what the model leaves out ----------------------------------------------------------------
+
+NEITHER, APART, SEQUENCE = "one way round", "unconnected variables", "independent of each other"
+
+
+def hidden_cause(seed: int, n: int = 500) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    hidden, one, other = rng.normal(size=(3, n))
+    return pd.DataFrame(
+        {"x": np.tanh(2 * hidden) + 0.3 * one, "y": hidden**2 + hidden + 0.3 * other, "z": rng.normal(size=n)}
+    )
+
+
+@pytest.mark.parametrize("edge", [("x", "y"), ("y", "x")])
+def test_an_edge_that_stands_for_a_hidden_cause_fits_neither_way(edge: tuple[str, str]) -> None:
+    found = answer(look(hidden_cause(0), [edge]), NEITHER)
+    assert found.level == "doubt"
+    assert found.edges == (edge,)
+    assert "common cause" in found.advice
+
+
+@pytest.mark.parametrize("edge", [("a", "b"), ("b", "a")])
+def test_an_edge_that_is_the_wrong_way_round_is_not_called_a_hidden_cause(edge: tuple[str, str]) -> None:
+    rng = np.random.default_rng(1)
+    a = rng.normal(size=600)
+    frame = pd.DataFrame({"a": a, "b": np.sin(2 * a) + 0.4 * rng.normal(size=600)})
+    assert answer(look(frame, [edge]), NEITHER).level == "fine"
+
+
+def test_feedback_with_skewed_noise_fits_neither_way() -> None:
+    one, other = np.random.default_rng(0).exponential(size=(2, 500))
+    frame = pd.DataFrame({"a": (one + 0.5 * other) / 0.65, "b": (0.7 * one + other) / 0.65})
+    assert answer(look(frame, [("a", "b")]), NEITHER).level == "doubt"
+    assert answer(look(frame, [("b", "a")]), NEITHER).level == "doubt"
+
+
+def test_unconnected_variables_whose_noise_goes_together_are_named() -> None:
+    result = look(hidden_cause(2), [])
+    found = answer(result, APART)
+    assert found.level == "doubt"
+    assert found.variables == ("x", "y")
+    assert answer(look(hidden_cause(2), [("x", "y")]), APART).level == "fine"
+
+
+def in_time(n: int = 400, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    a, b = np.zeros(n), np.zeros(n)
+    for t in range(1, n):
+        a[t] = 0.6 * a[t - 1] + rng.normal()
+        b[t] = np.tanh(2 * a[t]) + 0.3 * rng.normal()
+    return pd.DataFrame({"a": a, "b": b, "c": rng.normal(size=n)})
+
+
+def test_rows_that_follow_one_another_are_seen_and_shuffled_ones_are_not() -> None:
+    found = answer(look(in_time(), [("a", "b")]), SEQUENCE)
+    assert found.level == "doubt"
+    assert found.variables == ("a",)  # the noise of b is its own
+    assert "lagged" in found.advice
+    shuffled = in_time().sample(frac=1, random_state=0)
+    assert answer(look(shuffled, [("a", "b")]), SEQUENCE).level == "fine"
+
+
+def test_groups_of_rows_and_long_tables_are_seen_too() -> None:
+    rng = np.random.default_rng(3)
+    person = np.repeat(rng.normal(size=1500), 4)  # more rows than the regressions use
+    frame = pd.DataFrame({"u": person + 0.5 * rng.normal(size=6000), "v": rng.normal(size=6000)})
+    assert answer(look(frame, []), SEQUENCE).variables == ("u",)
+
+
+def test_a_sorted_table_is_no_time_series() -> None:
+    found = answer(look(bent().sort_values("a"), [("a", "c"), ("b", "c")]), SEQUENCE)
+    assert (found.level, found.variables) == ("note", ("a",))
+
+
+def test_columns_of_few_values_are_not_taken_for_a_sequence() -> None:
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame({"coin": rng.integers(2, size=600), "dice": rng.integers(1, 7, size=600)})
+    result = look(frame.astype(float), [])
+    assert [answer(result, topic).level for topic in (NEITHER, APART, SEQUENCE)] == ["fine"] * 3
+
+
+def test_rows_in_random_order_are_not_judged_by_their_sequence() -> None:
+    for options in ({"rows": 300}, {"stream": True}):
+        result = diffan.discover(in_time().to_numpy(), "random", **options)
+        found = answer(result, SEQUENCE)
+        assert (found.level, found.text[:13]) == ("note", "Not looked at")
+    assert answer(diffan.discover(in_time(), "random"), SEQUENCE).level == "doubt"
+
+
+def test_few_rows_are_not_asked() -> None:
+    result = look(bent(60), [("a", "c"), ("b", "c")])
+    for topic in (NEITHER, APART, SEQUENCE):
+        assert answer(result, topic).text.startswith("Not looked at")
+
+
+@pytest.mark.parametrize("noise", ["gauss", "exp", "laplace"])
+def test_simulated_tables_without_a_violation_raise_none_of_these_doubts(noise: str) -> None:
+    from diffan.simulate.grid import paper_case
+
+    for density in (1, 3):
+        frame, dag = paper_case("er", density, noise, 0, 1, n_nodes=10)
+        result = look(frame, list(dag.edges))
+        for topic in (NEITHER, APART, SEQUENCE):
+            assert answer(result, topic).level == "fine", topic
+
+
+def test_the_kernel_test_is_calibrated_and_sees_what_correlation_does_not() -> None:
+    from diffan.inspection.independence import Sample, dependence
+
+    rng = np.random.default_rng(5)
+    p_values = [dependence(*(Sample.of(rng.exponential(size=100)) for _ in range(2)))[0] for _ in range(200)]
+    assert 0.01 < np.mean(np.array(p_values) < 0.05) < 0.11
+    x = rng.normal(size=200)
+    assert dependence(Sample.of(x), Sample.of(x**2 + 0.3 * rng.normal(size=200)))[0] < 1e-8
+    assert dependence(Sample.of(x), Sample.of(x))[1] == pytest.approx(1.0)
+    assert dependence(Sample.of(x), Sample.of(np.zeros(200))) == (1.0, 0.0)

@@ -22,7 +22,7 @@ from diffan.checkpoint import Checkpoint, checksum, read_record
 from diffan.errors import InputError
 
 FAST: dict[str, Any] = {"width": 24, "depth": 2, "max_steps": 120, "device": "cpu", "batch_size": 60}
-FILES = ("adjacency.csv", "order.txt", "graph.graphml", "graph.dot", "model.safetensors")
+FILES = ("adjacency.csv", "order.txt", "graph.graphml", "graph.dot", "model.safetensors", "inspection.json")
 
 
 def table(seed: int = 0, n: int = 120, d: int = 4) -> pd.DataFrame:
@@ -35,14 +35,15 @@ def bytes_of(run: Path) -> dict[str, Any]:
     facts: dict[str, Any] = {name: (run / name).read_bytes() for name in FILES}
     graph = json.loads((run / "graph.json").read_text())
     del graph["timings"]
-    return facts | {"graph.json": json.dumps(graph, sort_keys=True)}
+    return facts | {"graph.json": json.dumps(graph)}
 
 
-def command(data: Path, out: Path, checkpoint: Path | None) -> list[str]:
-    options = [f"--option={name}={value}" for name, value in FAST.items() if name != "device"]
-    asked = ["discover", str(data), "-o", str(out), "--device", "cpu", "--quiet", *options]
-    if checkpoint is not None:
-        asked += ["--checkpoint", str(checkpoint), "--checkpoint-every", "0"]
+def command(data: Path, out: Path, checkpoint: Path, options: dict[str, Any]) -> list[str]:
+    named = {"variant", "device", "confidence"}  # options of the command line; the others are settings
+    asked = ["discover", str(data), "-o", str(out), "--quiet"]
+    asked += [f"--{name}={value}" for name, value in options.items() if name in named]
+    asked += [f"--option={name}={value}" for name, value in options.items() if name not in named]
+    asked += ["--checkpoint", str(checkpoint), "--checkpoint-every", "0"]
     return [sys.executable, "-m", "diffan", *asked]
 
 
@@ -60,32 +61,45 @@ def killed_after(seconds: float, arguments: list[str], sign: Path) -> bool:
             return True
 
 
-KILLS = int(os.environ.get("DIFFAN_KILLS", "2"))
+KILLS = int(os.environ.get("DIFFAN_KILLS", "1"))
+LOCAL: dict[str, Any] = {"variant": "local", "device": "cpu", "local_width": 16, "local_steps": 200}
+KINDS: dict[str, tuple[dict[str, Any], list[str]]] = {  # options, and the files after which it is killed
+    "default": (FAST, ["lock", "train.a.json", "leaves.a.json", "order.a.json", "refine.a.json"]),
+    "local": (LOCAL, ["lock", "screen.a.json", "train.a.json", "leaves.a.json"]),
+    "greedy": (
+        {**FAST, "variant": "greedy", "greedy_steps": 100},
+        ["train.a.json", "leaves.a.json", "retrain.a.json", "retrain.b.json"],
+    ),
+    "confidence": ({**FAST, "confidence": 6}, ["train.a.json", "edges.a.json", "replicates"]),
+}
 
 
-def test_killed_at_random_moments_it_ends_with_the_same_bytes(
-    tmp_path: Path, expected: dict[str, Any]
-) -> None:
-    """DIFFAN_KILLS=50 in the environment gives a longer trial of the same."""
+@pytest.mark.parametrize("kind", KINDS if "DIFFAN_KILLS" in os.environ else ["local", "confidence"])
+def test_killed_at_random_moments_it_ends_with_the_same_bytes(kind: str, tmp_path: Path) -> None:
+    """DIFFAN_KILLS=20 in the environment gives a longer trial of the same: that many kills of each kind."""
+    options, signs = KINDS[kind]
     data = tmp_path / "data.csv"
     table().to_csv(data, index=False, float_format="%.17g")
-    lot, kills, reached = random.Random(0), 0, list[str]()
+    diffan.discover(table(), **options).save(tmp_path / "whole")
+    expected = bytes_of(tmp_path / "whole")
+    lot, kills, reached = random.Random(kind), 0, list[str]()
     longest, trial = 0.6, 0
     while kills < KILLS:
         trial += 1
         out, checkpoint = tmp_path / f"run{trial}", tmp_path / f"checkpoint{trial}"
-        for sign in ("train.a.json", lot.choice(["lock", "order.a.json"])):
-            wait = lot.uniform(0, longest) if sign != "order.a.json" else lot.uniform(0, longest / 3)
-            if killed_after(wait, command(data, out, checkpoint), checkpoint / sign):
+        for sign in lot.choices(signs, k=min(2, KILLS)):
+            if killed_after(
+                lot.uniform(0, longest), command(data, out, checkpoint, options), checkpoint / sign
+            ):
                 kills += 1
-                reached += sorted(file.name for file in checkpoint.glob("*.json"))
+                reached += sorted({file.name.partition(".")[0] for file in checkpoint.iterdir()})
             else:
                 longest *= 0.8  # it was done before: be quicker
-        subprocess.run(command(data, out, checkpoint), check=True)
+        subprocess.run(command(data, out, checkpoint, options), check=True)
         assert bytes_of(out) == expected
         assert [path.name for path in tmp_path.iterdir() if path.name.startswith(f".run{trial}")] == []
     counts = {name: reached.count(name) for name in sorted(set(reached))}
-    sys.stdout.write(f"{kills} kills in {trial} runs; checkpoints found after them: {counts}\n")
+    sys.stdout.write(f"{kind}: {kills} kills in {trial} runs; checkpoints found after them: {counts}\n")
     assert reached
 
 
@@ -93,7 +107,7 @@ class Stopped(BaseException):
     """Stands for a process that ends here."""
 
 
-STAGES = ("train", "order", "refine", "edges")
+STAGES = ("train", "leaves", "order", "refine", "edges")
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -255,6 +269,18 @@ def test_two_processes_do_not_share_a_checkpoint(tmp_path: Path) -> None:
     with Checkpoint(tmp_path, {}), pytest.raises(InputError, match="Another process is using the checkpoint"):
         Checkpoint(tmp_path, {})
     Checkpoint(tmp_path, {}).close()  # and afterwards it is free again
+
+
+def test_what_a_killed_process_was_writing_is_swept_away(tmp_path: Path) -> None:
+    with Checkpoint(tmp_path, {}) as checkpoint:
+        checkpoint.stage("order").save({}, {"a": np.zeros(1)})
+    half = [tmp_path / ".order.b.json.abcd1234", tmp_path / ".train.a.safetensors.x"]
+    others = [tmp_path / ".hidden", tmp_path / "notes.txt"]
+    for file in [*half, *others]:
+        file.write_text("x")
+    with Checkpoint(tmp_path, {}) as checkpoint:
+        assert checkpoint.stage("order").load() is not None
+    assert [file.exists() for file in [*half, *others]] == [False, False, True, True]
 
 
 def test_a_newer_checkpoint_and_a_file_in_its_place_are_refused(tmp_path: Path) -> None:

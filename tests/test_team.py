@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -54,3 +56,74 @@ def test_two_gloo_processes_give_the_single_process_result(tmp_path: Path) -> No
     assert both.dag == one.dag
     assert {path.name for path in tmp_path.iterdir()} == {"data.csv", "alone", "together"}
     assert json.loads((tmp_path / "together" / "graph.json").read_text())["n_samples"] == 150
+
+
+IN_PAIRS = """
+import sys
+import diffan
+from diffan.errors import InputError
+from diffan.score.stepping import Stepper
+from diffan.score.team import joined
+
+class Stopped(BaseException): pass
+
+options = dict(refine=False, edges="additive", device="cpu", width=16, depth=2, max_steps=60, batch_size=51)
+kept = dict(checkpoint="c", checkpoint_every=0)
+step, count = Stepper.step, [0]
+
+def step_and_stop(self):
+    count[0] += 1
+    if count[0] == 47:
+        raise Stopped
+    step(self)
+
+with joined("cpu") as (_, leads):
+    whole = diffan.discover("data.csv", **options)
+    Stepper.step = step_and_stop
+    try:
+        diffan.discover("data.csv", **options, **kept)
+    except Stopped:
+        Stepper.step, count[0] = step, -1
+    resumed = diffan.discover("data.csv", **options, **kept)
+    assert count[0] == -1, "it was not cut off"
+    try:
+        diffan.discover("data.csv", seed=1, **options, **kept)
+        raise SystemExit("another seed was not refused")
+    except InputError as error:
+        sys.stderr.write(str(error))
+    if leads:
+        whole.save("whole")
+        resumed.save("resumed")
+"""
+
+
+def test_two_processes_share_a_checkpoint_and_end_the_same(tmp_path: Path) -> None:
+    """Cut off in the middle of their training, a pair goes on to the bytes of an undisturbed one."""
+    dag = diffan.simulate.random_dag(4, 4, graph="er", seed=0)
+    data = diffan.simulate.sample_anm(dag, 150, noise="gauss", seed=0)
+    data.to_csv(tmp_path / "data.csv", index=False)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "TORCHELASTIC_RUN_ID": "t"}
+    pair = [
+        subprocess.Popen(
+            [sys.executable, "-c", IN_PAIRS],
+            cwd=tmp_path,
+            env={**os.environ, **shared, "RANK": rank},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in ("0", "1")
+    ]
+    for process in pair:  # both are refused, and neither waits for the other
+        _, sentence = process.communicate()
+        assert process.returncode == 0, sentence
+        assert "seed was 0 and is 1" in sentence
+    for name in ("adjacency.csv", "order.txt", "model.safetensors", "inspection.json"):
+        assert (tmp_path / "resumed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    options = {"width": 16, "depth": 2, "max_steps": 60, "batch_size": 51, "device": "cpu"}
+    with pytest.raises(InputError, match="processes was 2 and is None"):
+        diffan.discover(
+            tmp_path / "data.csv", refine=False, edges="additive", checkpoint=tmp_path / "c", **options
+        )

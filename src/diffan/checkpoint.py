@@ -11,6 +11,8 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from time import monotonic
 from typing import IO, Any
@@ -25,6 +27,7 @@ from diffan.keeping import Arrays, Saved
 FORMAT = "diffan-checkpoint"
 SCHEMA = 1
 SLOTS = ("a", "b")
+ENDINGS = ("json", "safetensors")
 LARGEST_RECORD = 2**26  # bytes of JSON that are read at all
 
 
@@ -55,6 +58,7 @@ class Checkpoint:
         except InputError:
             self.close()
             raise
+        self._sweep()
 
     def stage(self, name: str) -> StageFiles:
         return StageFiles(self, name)
@@ -86,6 +90,15 @@ class Checkpoint:
                     f"The checkpoint in {str(self.folder)!r} belongs to {_difference(content['identity'], self.identity)}"
                     "; choose another folder, or delete this one to start anew."
                 )
+
+    def _sweep(self) -> None:
+        """Remove what a killed process was writing; nobody else writes here while the lock is held."""
+        if self._lock is None:
+            return
+        for slot, ending in product(SLOTS, ENDINGS):
+            for file in self.folder.glob(f".*.{slot}.{ending}.*"):
+                with suppress(OSError):
+                    file.unlink()
 
 
 class StageFiles:

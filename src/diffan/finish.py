@@ -69,12 +69,12 @@ def steps(
         from diffan.likelihood.additive import refine_additively
         from diffan.likelihood.large import refine_large
         from diffan.likelihood.refine import refining
-        from diffan.likelihood.snapshot import freeze, thaw
+        from diffan.likelihood.snapshot import DONE, freeze, thaw
 
         place = context.keeper.stage("refine")
         saved = place.load()
         neighbours = ordering.neighbours
-        if saved is not None:
+        if saved is not None and saved.record["phase"] == DONE:
             found = thaw(saved, table, settings, context)
             neighbours = saved.arrays.get("neighbours", neighbours)
         else:
@@ -90,7 +90,9 @@ def steps(
             elif refine == "additive":
                 found = refine_additively(ordering.order, table, context=context)
             else:
-                found = yield from refining(ordering.order, table, settings=settings, context=context)
+                found = yield from refining(
+                    ordering.order, table, settings=settings, context=context, place=place
+                )
             record, arrays = freeze(found)
             place.save(record, arrays if neighbours is None else {**arrays, "neighbours": neighbours})
         mended[:] = [found] if found.state is not None else []

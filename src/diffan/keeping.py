@@ -47,6 +47,23 @@ class _Nowhere:
         pass
 
 
+class Tagged:
+    """A place that several works share in turn: what another one left there does not count."""
+
+    def __init__(self, place: Stage, tag: Any) -> None:
+        self._place, self._tag = place, tag  # the tag is plain JSON
+
+    def load(self) -> Saved | None:
+        saved = self._place.load()
+        return saved if saved is not None and saved.record.get("of") == self._tag else None
+
+    def due(self) -> bool:
+        return self._place.due()
+
+    def save(self, record: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
+        self._place.save({**record, "of": self._tag}, arrays)
+
+
 class Forgetful:
     """Keeps nothing."""
 

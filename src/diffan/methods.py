@@ -14,7 +14,6 @@ from typing import Any, get_args
 import numpy as np
 
 from diffan import algorithm
-from diffan.checkpoint import Checkpoint
 from diffan.context import Context
 from diffan.discovery import Discovery
 from diffan.errors import InputError
@@ -123,7 +122,8 @@ def discover(
     `columns` names those to use, `rows` is the size of a random sample of rows. A table of more than 2e7 cells is
     converted into a memory map first (`stream` forces or forbids it) and read from disk; `cache` is a folder that keeps
     the map for the next run. `checkpoint` is a folder in which the run leaves its progress, every `checkpoint_every`
-    seconds of training and after each stage: a run that was cut off goes on from there and ends the same.
+    seconds of training, ordering and refining, after each stage and after each replicate: a run that was cut off goes
+    on from there and ends the same.
 
     `inspect` fits each variable on its parents once more and keeps the effect curves, diagnostics and up to 200 sampled
     rows for the report; with False nothing of the table itself is kept.
@@ -198,9 +198,13 @@ def discover(
                 method=method,
                 settings=record,
             )
-    if replicated is not None:
-        result = _with_confidence(result, table, recipe, context, replicated)
-    return inspected(result, table.in_memory(MOST_INSPECTED_ROWS)) if inspect else result
+        if replicated is not None:
+            settings = replicated.kept_beside(checkpoint)
+            result = _with_confidence(result, table, recipe, context, settings)
+    if not inspect:
+        return result
+    held = table.in_memory(MOST_INSPECTED_ROWS)
+    return inspected(result, held, rows_in_order=held is table and rows is None)
 
 
 def _with_confidence(
@@ -242,8 +246,11 @@ def _keeping(
     if folder is None:
         yield Forgetful()
         return
+    # imported here: a run without a checkpoint may not need torch
+    from diffan.score.shared_checkpoint import opened_checkpoint
+
     contents = table.select(table.canonical_positions()).fingerprint()
-    with Checkpoint(folder, {"table": contents, **identity, **versions()}, every=every) as checkpoint:
+    with opened_checkpoint(folder, {"table": contents, **identity, **versions()}, every=every) as checkpoint:
         yield checkpoint
 
 

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 import diffan
+from diffan.checkpoint import checksum
 from diffan.confidence import Confidence, Replicate, Scheme, count
 from diffan.context import Context
 from diffan.errors import InputError
@@ -77,6 +78,12 @@ class ConfidenceSettings:
             raise InputError(
                 f"The 'expected_false' parameter must be above 0. Got {self.expected_false!r} instead."
             )
+
+    def kept_beside(self, checkpoint: str | os.PathLike[str] | None) -> ConfidenceSettings:
+        """The same with finished replicates kept in the checkpoint, unless a folder for them was named."""
+        if checkpoint is None or self.folder is not None:
+            return self
+        return replace(self, folder=Path(checkpoint) / "replicates")
 
     @classmethod
     def of(cls, given: int | ConfidenceSettings) -> ConfidenceSettings | None:
@@ -228,9 +235,11 @@ class _Store:
             return None
         try:
             content = json.loads(self._file(index).read_text(encoding="utf-8"))
+            if content.pop("checksum") != checksum(content):
+                return None
             order = tuple(int(i) for i in content["order"])
             edges = tuple((int(i), int(j)) for i, j in content["edges"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
         d = self._job.table.n_variables
         place = {node: k for k, node in enumerate(order)}
@@ -242,7 +251,7 @@ class _Store:
     def write(self, index: int, replicate: Replicate) -> None:
         if self._folder is not None:
             content = {"order": replicate.order, "edges": replicate.edges}
-            write_text(self._file(index), json.dumps(content) + "\n")
+            write_text(self._file(index), json.dumps(content | {"checksum": checksum(content)}) + "\n")
 
     def _file(self, index: int) -> Path:
         assert self._folder is not None

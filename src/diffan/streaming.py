@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -20,22 +20,23 @@ import numpy.typing as npt
 
 from diffan.errors import InputError
 from diffan.files import text_frames, write_text, writing
+from diffan.frames import checked_names, numeric_values
 from diffan.mapped import MappedTable, canonical_order
 from diffan.moments import Moments
 from diffan.rows import CHUNK_CELLS, ArrayRows, RowSource, open_rows
 from diffan.shuffling import MapWriter, digest_of_map, mapped, scratch_file, shuffled_blocks, storing
-from diffan.table import Missing, Table, checked_names, numeric_values
+from diffan.table import Missing, Table
 from diffan.table_checks import (
     Transform,
     check_choice,
     check_collinear,
     check_constant,
     check_shape,
-    listed,
     noticed,
     sampled_rows,
     selected_columns,
 )
+from diffan.wanted_rows import WantedRows
 
 FloatArray = npt.NDArray[np.float64]
 Stream = Literal["auto", True, False]
@@ -79,7 +80,7 @@ def read_table(
     check_choice("transform", transform, ("none", "log", "rank"))
     where = list(range(len(source.names))) if columns is None else selected_columns(source.names, columns)
     chosen = sampled_rows(source.n_rows, rows, seed)
-    view = _Rows(source, where, chosen, missing, transform)
+    view = WantedRows(source, where, chosen, missing, transform)
     if stream == "auto" and view.n_cells <= STREAM_ABOVE:
         import pandas as pd
 
@@ -127,79 +128,6 @@ def _text_rows(path: str | os.PathLike[str]) -> RowSource:
         return ArrayRows(np.memmap(stream, dtype=np.float64, mode="r", shape=(n_rows, len(names))), names)
 
 
-@dataclass(eq=False)
-class _Rows:
-    """What is wanted of a source: some columns, some rows, without missing cells, transformed."""
-
-    source: RowSource
-    where: list[int]
-    chosen: npt.NDArray[np.int64] | None
-    missing: Missing
-    transform: Transform
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(self.source.names[j] for j in self.where)
-
-    @property
-    def n_cells(self) -> int:
-        rows = self.source.n_rows if self.chosen is None else len(self.chosen)
-        return rows * len(self.where)
-
-    def whole(self) -> FloatArray:
-        """All of it in memory, missing cells and all."""
-        parts = list(self.raw_chunks())
-        return np.concatenate(parts) if parts else np.empty((0, len(self.where)))
-
-    def raw_chunks(self) -> Iterator[FloatArray]:
-        first = 0
-        for chunk in self.source.chunks(self.where, max(1, CHUNK_CELLS // max(1, len(self.where)))):
-            last = first + len(chunk)
-            if self.chosen is not None:
-                a, b = np.searchsorted(self.chosen, (first, last))
-                chunk = chunk[self.chosen[a:b] - first]
-            if len(chunk):
-                yield chunk
-            first = last
-
-    def measured(self) -> tuple[Moments, int]:
-        """The moments of the usable rows, and how many rows were not usable."""
-        d = len(self.where)
-        kinds = {"missing (NaN)": np.zeros(d, dtype=np.int64), "infinite": np.zeros(d, dtype=np.int64)}
-        moments, dropped, low = Moments(d), 0, np.full(d, np.inf)
-        for chunk in self.raw_chunks():
-            usable = np.isfinite(chunk).all(axis=1)
-            if not usable.all():
-                kinds["missing (NaN)"] += np.isnan(chunk).sum(axis=0)
-                kinds["infinite"] += np.isinf(chunk).sum(axis=0)
-                dropped += int((~usable).sum())
-                chunk = chunk[usable]
-            if not len(chunk):
-                continue
-            low = np.minimum(low, chunk.min(axis=0))
-            if self.transform == "log":
-                chunk = np.log(np.maximum(chunk, np.finfo(float).tiny))
-            moments.add(chunk)
-        if dropped and self.missing == "error":
-            columns = [self.names[j] for j in np.flatnonzero(sum(kinds.values()))]
-            found = " and ".join(f"{int(c.sum())} {kind}" for kind, c in kinds.items() if c.any())
-            raise InputError(
-                f"Every cell must be a finite number. Found {found} cells in {listed(columns)}; fill them, or drop "
-                f"the {dropped} rows concerned with missing='drop'."
-            )
-        if self.transform == "log" and (low <= 0).any():
-            names = [self.names[j] for j in np.flatnonzero(low <= 0)]
-            raise InputError(f"transform='log' needs positive columns. Not so: {listed(names)}.")
-        return moments, dropped
-
-    def standardised(self, moments: Moments) -> Iterator[npt.NDArray[np.float32]]:
-        for chunk in self.raw_chunks():
-            chunk = chunk[np.isfinite(chunk).all(axis=1)]
-            if self.transform == "log":
-                chunk = np.log(chunk)
-            yield ((chunk - moments.center) / moments.scale).astype(np.float32)
-
-
 @dataclass(frozen=True)
 class _CacheEntry:
     array: Path
@@ -227,7 +155,7 @@ def _folder(path: str | os.PathLike[str]) -> Path:
     return Path(path)
 
 
-def _converted(view: _Rows, folder: Path | None, entry: _CacheEntry | None) -> MappedTable:
+def _converted(view: WantedRows, folder: Path | None, entry: _CacheEntry | None) -> MappedTable:
     """The table as it was kept, or converted; `folder` is where files without a name are made."""
     if entry is not None:
         found = _from_cache(entry, view)
@@ -259,7 +187,7 @@ def _converted(view: _Rows, folder: Path | None, entry: _CacheEntry | None) -> M
 
 
 def _write(
-    view: _Rows, moments: Moments, stream: Any, folder: str | None, notes: list[str]
+    view: WantedRows, moments: Moments, stream: Any, folder: str | None, notes: list[str]
 ) -> tuple[MappedTable, str]:
     d = len(view.names)
     writer = MapWriter(stream, moments.count, d)
@@ -289,7 +217,7 @@ def _write(
     return table, digest
 
 
-def _from_cache(entry: _CacheEntry, view: _Rows) -> MappedTable | None:
+def _from_cache(entry: _CacheEntry, view: WantedRows) -> MappedTable | None:
     """The table as it was converted before; None when it is not there or no longer what was written."""
     try:
         record = json.loads(entry.record.read_text(encoding="utf-8"))

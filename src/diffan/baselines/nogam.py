@@ -20,9 +20,10 @@ from diffan.algorithm import topological_order
 from diffan.baselines.checks import require_number, require_whole
 from diffan.baselines.kernel_regression import landmark_rows, leave_one_out
 from diffan.baselines.memory import require_memory
+from diffan.baselines.stein_order import RemainingColumns
 from diffan.context import Context
 from diffan.ordering.result import Ordering
-from diffan.score.stein import RemainingColumns, SteinEstimate, median_square, pairwise_squares, stein_bytes
+from diffan.score.stein import SteinEstimate, median_square, pairwise_squares, stein_bytes
 from diffan.table import Table
 
 _BATCH_BYTES = 64e6  # kernels of the regressions held at once
@@ -51,7 +52,7 @@ def find_order(table: Table, options: NogamOptions, context: Context) -> Orderin
     device = context.torch_device()
     require_memory("NoGAM", stein_bytes, table.n_samples, device)
     start = perf_counter()
-    columns = RemainingColumns(table.values, device)
+    columns = RemainingColumns(table, device)
     with context.progress.task("NoGAM", total=table.n_variables - 1) as task:
 
         def find_leaf(

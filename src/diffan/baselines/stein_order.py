@@ -15,7 +15,7 @@ from diffan.baselines.memory import require_memory
 from diffan.context import Context
 from diffan.ordering.result import Ordering
 from diffan.progress import Task
-from diffan.score.stein import RemainingColumns, SteinEstimate, stein_bytes
+from diffan.score.stein import SteinEstimate, drop_column, pairwise_squares, stein_bytes
 from diffan.table import Table
 
 ParentTest = Callable[[Tensor, Tensor], npt.NDArray[np.bool_]]
@@ -41,6 +41,22 @@ def order_by_stein(
     )
 
 
+class RemainingColumns:
+    """The columns still in play and the squared distances between rows over them alone."""
+
+    def __init__(self, table: Table, device: torch.device) -> None:
+        self._points = torch.tensor(table.values, dtype=torch.float64, device=device)  # [n, d]
+        self._columns = list(range(table.n_variables))
+        self.squared_distances = pairwise_squares(self._points)  # [n, n]
+
+    def shrink_to(self, remaining: Sequence[int]) -> Tensor:
+        """Forget the columns that are gone; returns those that remain, [n, k]."""
+        for column in set(self._columns) - set(remaining):
+            drop_column(self.squared_distances, self._points[:, column])
+        self._columns = list(remaining)
+        return self._points[:, self._columns]
+
+
 class _LeafFinder:
     def __init__(
         self,
@@ -51,7 +67,7 @@ class _LeafFinder:
         eligible: Eligible,
         task: Task,
     ) -> None:
-        self._columns = RemainingColumns(table.values, device)
+        self._columns = RemainingColumns(table, device)
         self._ridge = ridge
         self._test_parents = test_parents
         self._eligible = eligible

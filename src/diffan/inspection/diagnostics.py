@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from diffan.discovery import Discovery
+from diffan.inspection.effects import Effects
 from diffan.inspection.margins import leaf_choices
+from diffan.inspection.phrases import arrows, counted, listed, share_of, short
 from diffan.inspection.sortability import linear_r2, sortability
 from diffan.inspection.values import Diagnostic, Inspection
+from diffan.inspection.violations import fits_neither_way, pairs_left_dependent, rows_in_sequence
 from diffan.likelihood.dependence import LEAST_SHARE, LEVEL
 from diffan.table import Table
 from diffan.table_checks import OUTLIER
@@ -26,11 +27,16 @@ CLOSE_CALL = 0.05  # relative margin between the best and the second leaf
 MANY_CLOSE = 0.25  # share of close choices that is a doubt
 
 
-def diagnose(result: Discovery, table: Table, seen: Inspection) -> tuple[Diagnostic, ...]:
+def diagnose(
+    result: Discovery, table: Table, seen: Inspection, effects: Effects, *, rows_in_order: bool
+) -> tuple[Diagnostic, ...]:
     """All questions in the order a careful reader would ask them."""
     return (
         _linearity(result, seen),
         _dependence(result, seen),
+        fits_neither_way(result, table),
+        pairs_left_dependent(result, effects),
+        rows_in_sequence(result, table, effects, rows_in_order=rows_in_order),
         _noise_shape(result, seen),
         _leaf_margins(result),
         _r2_sorted(result, table),
@@ -50,8 +56,8 @@ def _linearity(result: Discovery, seen: Inspection) -> Diagnostic:
         return Diagnostic(
             topic,
             "doubt",
-            f"{_count(blind, 'effect is', 'effects are')} straight with Gaussian noise at both ends "
-            f"({_edges(blind)}): such an edge fits the data as well the other way round.",
+            f"{counted(blind, 'effect is', 'effects are')} straight with Gaussian noise at both ends "
+            f"({arrows(blind)}): such an edge fits the data as well the other way round.",
             "Treat these as links without a direction, or settle them by knowledge or an experiment.",
             edges=tuple(blind),
         )
@@ -60,7 +66,7 @@ def _linearity(result: Discovery, seen: Inspection) -> Diagnostic:
         return Diagnostic(
             topic,
             "note",
-            f"{_count(edges, 'effect is', 'effects are')} straight ({_edges(edges)}); their direction shows only in "
+            f"{counted(edges, 'effect is', 'effects are')} straight ({arrows(edges)}); their direction shows only in "
             "the shape of the noise.",
             "Check these directions against what is known of the variables.",
             edges=tuple(edges),
@@ -83,8 +89,8 @@ def _dependence(result: Discovery, seen: Inspection) -> Diagnostic:
     return Diagnostic(
         topic,
         "doubt" if len(left) > tests / 4 else "note",
-        f"The spread of the residual still varies with the cause on {_count(left, 'edge', 'edges')} "
-        f"({_edges(left)}), which additive noise rules out.",
+        f"The spread of the residual still varies with the cause on {counted(left, 'edge', 'edges')} "
+        f"({arrows(left)}), which additive noise rules out.",
         f"Look at their residual plots; {_other_transform(result)}, and think of a missing common cause.",
         edges=tuple(left),
     )
@@ -99,7 +105,7 @@ def _noise_shape(result: Discovery, seen: Inspection) -> Diagnostic:
     return Diagnostic(
         topic,
         "note",
-        f"The residuals of {_share(odd, result.names)} are far from Gaussian ({_names(odd)}); leaf rules such as "
+        f"The residuals of {share_of(odd, result.names)} are far from Gaussian ({listed(odd)}); leaf rules such as "
         "that of DiffAN and SCORE are derived for Gaussian noise.",
         f"Compare with method='nogam', which does not assume it, or {_other_transform(result)}.",
         variables=tuple(odd),
@@ -125,7 +131,7 @@ def _leaf_margins(result: Discovery) -> Diagnostic:
         topic,
         "doubt" if len(close) > MANY_CLOSE * len(choices) and not mended else "note",
         f"{len(close)} of {len(choices)} leaf choices were won by less than 5 % "
-        f"({', '.join(f'{_name(a)} over {_name(b)}' for a, b in close[:4])}{', ...' if len(close) > 4 else ''}); "
+        f"({', '.join(f'{short(a)} over {short(b)}' for a, b in close[:4])}{', ...' if len(close) > 4 else ''}); "
         f"the last choices, nearest the causes, by {last}.",
         "The order was mended by likelihood afterwards; compare several seeds before relying on these places."
         if mended
@@ -192,7 +198,7 @@ def _discrete(table: Table) -> Diagnostic:
     return Diagnostic(
         topic,
         "doubt",
-        f"{_names(coarse)} {'takes' if len(coarse) == 1 else 'take'} few distinct values; a discrete variable is no "
+        f"{listed(coarse)} {'takes' if len(coarse) == 1 else 'take'} few distinct values; a discrete variable is no "
         "smooth function plus noise.",
         "Distrust the direction of their edges, or leave these columns out.",
         variables=tuple(coarse),
@@ -209,7 +215,7 @@ def _outliers(table: Table) -> Diagnostic:
     return Diagnostic(
         topic,
         "doubt",
-        f"{_names(wild)} {'has' if len(wild) == 1 else 'have'} values over {OUTLIER:g} standard deviations out; a few "
+        f"{listed(wild)} {'has' if len(wild) == 1 else 'have'} values over {OUTLIER:g} standard deviations out; a few "
         "rows may carry the result.",
         "Check these rows for errors, or try transform='log' or 'rank'.",
         variables=tuple(wild),
@@ -232,24 +238,3 @@ def _row_count(table: Table) -> Diagnostic:
 def _other_transform(result: Discovery) -> str:
     others = [f"'{name}'" for name in ("log", "rank") if name != result.settings.get("transform")]
     return f"try transform={' or '.join(others)}"
-
-
-def _count(items: Sequence[object], one: str, many: str) -> str:
-    return f"{len(items)} {one if len(items) == 1 else many}"
-
-
-def _share(some: Sequence[str], everything: Sequence[str]) -> str:
-    return f"{len(some)} of {len(everything)} variables"
-
-
-def _name(name: str) -> str:
-    return name if len(name) <= 30 else name[:29] + "…"
-
-
-def _names(names: Sequence[str]) -> str:
-    return ", ".join(map(_name, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-
-
-def _edges(edges: Sequence[tuple[str, str]]) -> str:
-    shown = ", ".join(f"{_name(a)} → {_name(b)}" for a, b in edges[:4])
-    return shown + (f" and {len(edges) - 4} more" if len(edges) > 4 else "")

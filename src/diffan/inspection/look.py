@@ -18,16 +18,19 @@ MOST_CELLS = 50_000  # rows times columns kept, so that 500 columns still make a
 DIGITS = 5  # significant, of every number kept
 
 
-def inspected(result: Discovery, table: Table) -> Discovery:
-    """The same result with its effects fitted, its residuals sampled and its doubts written down."""
+def inspected(result: Discovery, table: Table, *, rows_in_order: bool = True) -> Discovery:
+    """The same result with its effects fitted, its residuals sampled and its doubts written down.
+
+    `rows_in_order` says that the rows lie as they were given, so that their sequence can be looked at.
+    """
     start = perf_counter()
     effects = fit_effects(table, result.evidence.chosen)
-    inspection = _inspection(result, table, effects)
+    inspection = _inspection(result, table, effects, rows_in_order)
     timings = {**result.timings, "inspect": perf_counter() - start}
     return replace(result, inspection=inspection, timings=timings)
 
 
-def _inspection(result: Discovery, table: Table, effects: Effects) -> Inspection:
+def _inspection(result: Discovery, table: Table, effects: Effects, rows_in_order: bool) -> Inspection:
     from scipy import stats
 
     scale, center = column_units(table)
@@ -52,7 +55,9 @@ def _inspection(result: Discovery, table: Table, effects: Effects) -> Inspection
         normality=_normality(effects.standardized),
         diagnostics=(),
     )
-    return replace(inspection, diagnostics=diagnose(result, table, inspection))
+    return replace(
+        inspection, diagnostics=diagnose(result, table, inspection, effects, rows_in_order=rows_in_order)
+    )
 
 
 def _normality(residuals: FloatArray) -> FloatArray:

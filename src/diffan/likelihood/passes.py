@@ -11,6 +11,7 @@ from diffan.constraints import Constraints
 from diffan.context import Context
 from diffan.likelihood.fits import Kernel, Parents, Query
 from diffan.likelihood.fitting import fit_kernels
+from diffan.likelihood.journal import Journal
 from diffan.likelihood.moves import BoolArray, State
 from diffan.likelihood.null import shadows_for
 from diffan.likelihood.objective import Objective
@@ -33,16 +34,27 @@ def run_passes(
     rules: Constraints,
     mend: Mend,
     timings: dict[str, float],
+    journal: Journal | None = None,
 ) -> Work[State]:
-    """The state after the last pass; each pass starts from what the one before it found."""
+    """The state after the last pass; each pass starts from what the one before it found.
+
+    Passes that the journal has seen the end of are not run again, and the one it has begun goes on.
+    """
+    journal = journal or Journal()
     d = table.n_variables
     rng = context.rng("likelihood")
     required = [rules.parents(node) for node in range(d)]
 
     def one_pass(
-        rows: int | None, order: list[int], parents: list[Parents], kernels: list[Kernel] | None
+        number: int,
+        rows: int | None,
+        order: list[int],
+        parents: list[Parents],
+        kernels: list[Kernel] | None,
     ) -> Work[State]:
-        start, last = perf_counter(), rows is None
+        start, last, stream = perf_counter(), rows is None, journal.drawn_from(number)
+        if stream is not None:
+            rng.bit_generator.state = stream
         objective = Objective(
             table.values,
             settings=settings,
@@ -54,17 +66,23 @@ def run_passes(
         )
         price = settings.edge_nats if last else settings.first_nats
         state = State(objective, order, list(parents), price, allowed, rules.must_precede, required)
-        yield from find_parents(state, kernels=kernels)
+        if stream is not None:
+            journal.resume(state)
+        else:
+            yield from find_parents(state, kernels=kernels)
+            journal.begin(number, state)
         yield from mend(state, last)
         timings[f"likelihood on {objective.n_rows} rows"] = perf_counter() - start
         return state
 
+    parents, kernels = required, None
     if table.n_samples < 1.5 * settings.first_rows:
-        return (yield from one_pass(None, order, required, None))
-    found = yield from one_pass(settings.first_rows, order, required, None)
-    order, parents, kernels = found.order, found.parents, found.objective.kernels
-    del found  # and with it the stored kernels, before the next pass stores its own
-    return (yield from one_pass(None, order, parents, kernels))
+        return (yield from one_pass(0, None, order, parents, kernels))
+    if not journal.skips(0):
+        found = yield from one_pass(0, settings.first_rows, order, parents, kernels)
+        order, parents, kernels = found.order, found.parents, found.objective.kernels
+        del found  # and with it the stored kernels, before the next pass stores its own
+    return (yield from one_pass(1, None, order, parents, kernels))
 
 
 def find_parents(state: State, *, kernels: list[Kernel] | None = None) -> Work[None]:

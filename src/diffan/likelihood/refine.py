@@ -15,7 +15,9 @@ import numpy as np
 from diffan.constraints import Constraints, earlier
 from diffan.context import Context
 from diffan.errors import InputError
+from diffan.keeping import Stage
 from diffan.likelihood.fits import Parents
+from diffan.likelihood.journal import Journal
 from diffan.likelihood.moves import BoolArray, Move, State, best_move
 from diffan.likelihood.passes import run_passes
 from diffan.likelihood.search import in_step
@@ -45,13 +47,16 @@ def refine(
     settings: LikelihoodSettings,
     context: Context,
     neighbours: BoolArray | None = None,
+    place: Stage | None = None,
 ) -> RefinedOrder:
     """Mend `order`, within what the context's constraints allow; the given order has to obey them already.
 
     `neighbours[i, j]` says that i may be a parent of j at all; with many variables it keeps the search to those that
-    a screen found dependent.
+    a screen found dependent. Progress is left at `place` after each sweep, and taken up from there.
     """
-    return finish(refining(order, table, settings=settings, context=context, neighbours=neighbours))
+    return finish(
+        refining(order, table, settings=settings, context=context, neighbours=neighbours, place=place)
+    )
 
 
 def refining(
@@ -61,22 +66,20 @@ def refining(
     settings: LikelihoodSettings,
     context: Context,
     neighbours: BoolArray | None = None,
+    place: Stage | None = None,
 ) -> Work[RefinedOrder]:
     """The same as work that asks for its fits, so that several tables can be refined in lockstep."""
     d = table.n_variables
     rules = context.rules(d)
     start = checked_order(order, d)
     require_obeyed(start, rules)
-    traces: list[list[float]] = []
-    moves: list[Move] = []
+    journal = Journal(place)
     timings: dict[str, float] = {}
     with context.progress.task("refine") as task:
 
         def mend(state: State, last: bool) -> Work[None]:
             pay = settings.move_nats if last else settings.first_nats
-            trace, made = yield from _descend(state, pay, settings.max_sweeps, task, both_ways=True)
-            traces.append(trace)
-            moves.extend(made)
+            yield from _descend(state, pay, settings.max_sweeps, task, journal, both_ways=True)
 
         state = yield from run_passes(
             start,
@@ -88,19 +91,20 @@ def refining(
             rules=rules,
             mend=mend,
             timings=timings,
+            journal=journal,
         )
-    made = [(move.node, move.old, move.new) for move in moves]
     return RefinedOrder(
-        list(state.order), traces[-1], made, list(state.parents), timings=timings, state=state
+        list(state.order), journal.trace, journal.moves, list(state.parents), timings=timings, state=state
     )
 
 
 def _descend(
-    state: State, pay: float, max_sweeps: int, task: Task, *, both_ways: bool
-) -> Work[tuple[list[float], list[Move]]]:
+    state: State, pay: float, max_sweeps: int, task: Task, journal: Journal, *, both_ways: bool
+) -> Work[None]:
     """Sweep over all variables until no move pays; moves of one sweep do not touch each other."""
-    trace, made = [state.total()], list[Move]()
-    for _ in range(max_sweeps):
+    if not journal.trace:
+        journal.trace.append(state.total())
+    for _ in range(len(journal.trace) - 1, max_sweeps):
         searches = [best_move(state, node, both_ways=both_ways) for node in state.order]
         moves = yield from in_step(searches, state.objective)
         found = [move for move in moves if move is not None and move.gain > pay]
@@ -116,10 +120,8 @@ def _descend(
             for node, parents in move.parents.items():
                 state.parents[node] = parents
         yield from state.reselect(sorted({node for move in accepted for node in move.parents}), leap=True)
-        made += accepted
-        trace.append(state.total())
-        task.advance(note=f"{len(made)} moves, {state.objective.n_fits} fits")
-    return trace, made
+        journal.swept(state, accepted)
+        task.advance(note=f"{len(journal.moves)} moves, {state.objective.n_fits} fits")
 
 
 def checked_order(order: Sequence[int], d: int) -> list[int]:

@@ -1,8 +1,4 @@
-"""A refined order and the state behind it, turned into arrays and back.
-
-The fits are kept too, not only what they led to: whoever goes on from here then asks for exactly the fits that an
-undisturbed run would ask for next, in the same batches, and gets the same bits.
-"""
+"""A refined order and the state behind it, turned into arrays and back, fits included (see `likelihood.journal`)."""
 
 from __future__ import annotations
 
@@ -12,16 +8,20 @@ import numpy as np
 
 from diffan.context import Context
 from diffan.keeping import Arrays, Saved
+from diffan.likelihood.journal import fits_in, state_as_arrays
 from diffan.likelihood.moves import State
 from diffan.likelihood.objective import Objective
 from diffan.likelihood.refine import RefinedOrder
 from diffan.likelihood.settings import LikelihoodSettings
 from diffan.table import Table
 
+DONE = "done"
+
 
 def freeze(found: RefinedOrder) -> tuple[dict[str, Any], Arrays]:
     """As JSON values and arrays."""
     record: dict[str, Any] = {
+        "phase": DONE,
         "order": list(found.order),
         "moves": [list(move) for move in found.moves],
         "parents": [sorted(parents) for parents in found.parents],
@@ -30,18 +30,9 @@ def freeze(found: RefinedOrder) -> tuple[dict[str, Any], Arrays]:
         "state": None,
     }
     arrays: Arrays = {"trace": np.array(found.trace, dtype=np.float64)}
-    state = found.state
-    if state is not None:
-        record["state"] = {
-            "order": list(state.order),
-            "parents": [sorted(parents) for parents in state.parents],
-            "required": [sorted(parents) for parents in state.required],
-            "rng": state.objective.drawn_from,
-            "n_shadows": state.objective.n_shadows,
-        }
-        arrays |= {"price": np.array([state.price])}
-        arrays |= {"allowed": state.allowed, "must_precede": state.must_precede}
-        arrays |= {f"objective.{name}": values for name, values in state.objective.memory().items()}
+    if found.state is not None:
+        record["state"], more = state_as_arrays(found.state)
+        arrays |= more
     return record, arrays
 
 
@@ -71,9 +62,7 @@ def _state(
         rng=rng,
         n_shadows=record["n_shadows"],
     )
-    start = "objective."
-    known = {name[len(start) :]: values for name, values in arrays.items() if name.startswith(start)}
-    objective.remember(known)
+    objective.remember(fits_in(arrays))
     return State(
         objective,
         list(record["order"]),

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from diffan.algorithm import LeafFinder
+from diffan.keeping import Arrays
 from diffan.ordering.choice import choose_leaf
 from diffan.ordering.curvature import AutogradField, Field, NetworkField
 from diffan.ordering.points import OrderingPoints
@@ -42,6 +43,12 @@ class FillReport:
     def add(self, missed: int, filled: int) -> None:
         self.filled += filled
         self.missed += missed
+
+    def state(self) -> Arrays:
+        return {"filled": np.array([self.filled]), "missed": np.array([self.missed])}
+
+    def restore(self, arrays: Arrays) -> None:
+        self.filled, self.missed = int(arrays["filled"][0]), int(arrays["missed"][0])
 
     def warnings(self) -> tuple[str, ...]:
         if not self.filled or self.missed / self.filled < UNFILLED_WARNING:

@@ -8,20 +8,19 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from diffan.algorithm import LeafFinder, topological_order
 from diffan.context import Context
-from diffan.errors import InputError
-from diffan.keeping import Forgetful
-from diffan.ordering.curvature import Field, NetworkField
+from diffan.ordering.curvature import NetworkField
 from diffan.ordering.deciduous import FillReport, deciduous_finder
-from diffan.ordering.greedy import Refit, greedy_finder
+from diffan.ordering.greedy import greedy_finder
 from diffan.ordering.kernel_opinion import kernel_opinion
+from diffan.ordering.leaves import Memory, kept_leaves
 from diffan.ordering.local import find_local_order
 from diffan.ordering.masking import masking_finder
 from diffan.ordering.points import OrderingPoints
 from diffan.ordering.result import Ordering
+from diffan.ordering.retraining import Retrainer
 from diffan.ordering.together import masking_orders
 from diffan.score.model import ScoreModel
 from diffan.score.team import present_team
@@ -45,9 +44,6 @@ def find_order(table: Table, settings: DiffanSettings, context: Context) -> Orde
     if variant == "local":
         return find_local_order(table, settings, context)
     settings = replace(settings, variant=variant)
-    team = present_team()
-    if team.size > 1 and not isinstance(context.keeper, Forgetful):
-        raise InputError("Several processes cannot share a checkpoint; leave it out, or start one process.")
     started = time.perf_counter()
     model, losses = train(
         _standardised(table),
@@ -56,7 +52,7 @@ def find_order(table: Table, settings: DiffanSettings, context: Context) -> Orde
         context.torch_device(),
         context.progress,
         place=context.keeper.stage("train"),
-        team=team,
+        team=present_team(),
     )
     trained = time.perf_counter()
     found = _peel(table, model, settings, context)
@@ -136,7 +132,8 @@ def _peel(table: Table, model: ScoreModel, settings: DiffanSettings, context: Co
     if table.n_variables <= settings.order.kernel_columns:
         rows = points.drawn(context.rng("kernel opinion"), settings.order.kernel_rows)
         points = replace(points, second_opinion=kernel_opinion(rows, points.device))
-    finder = _make_finder(points, model, settings, context, report)
+    finder, memory = _make_finder(points, model, settings, context, report)
+    finder = kept_leaves(finder, context.keeper.stage("leaves"), memory)
     with context.progress.task("order", max(table.n_variables - 1, 0)) as task:
 
         def find_leaf(remaining: Sequence[int], removed: Sequence[int]) -> tuple[int, Array]:
@@ -165,13 +162,15 @@ def _order_seed(context: Context) -> int:
 
 def _make_finder(
     points: OrderingPoints, model: ScoreModel, settings: DiffanSettings, context: Context, report: FillReport
-) -> LeafFinder:
+) -> tuple[LeafFinder, Memory | None]:
+    """The finder of the variant, and what it has to remember from leaf to leaf."""
     field = _field(model, settings)
     if settings.variant == "masking":
-        return masking_finder(field, points)
+        return masking_finder(field, points), None
     if settings.variant == "deciduous":
-        return deciduous_finder(field, _fewer_for_many_variables(points), report=report)
-    return greedy_finder(_retrainer(points.values, model, settings, context), points)
+        return deciduous_finder(field, _fewer_for_many_variables(points), report=report), report
+    retrainer = Retrainer(points.values, model, settings, context, lambda one: _field(one, settings))
+    return greedy_finder(retrainer, points), retrainer
 
 
 def _fewer_for_many_variables(points: OrderingPoints) -> OrderingPoints:
@@ -184,24 +183,3 @@ def _fewer_for_many_variables(points: OrderingPoints) -> OrderingPoints:
 def _field(model: ScoreModel, settings: DiffanSettings) -> NetworkField:
     megabytes = settings.order.memory_mb or (4096 if model.device.type == "cuda" else 64)
     return NetworkField(model, memory_bytes=megabytes * 2**20)
-
-
-def _retrainer(values: Array, model: ScoreModel, settings: DiffanSettings, context: Context) -> Refit:
-    """Retrain on fewer and fewer columns, each time from the weights before with the dropped column at zero."""
-    latest = {tuple(range(model.n_variables)): model}
-    brief = replace(settings.score, max_steps=settings.order.greedy_steps)
-    device: torch.device = model.device
-
-    def refit(columns: Sequence[int]) -> Field:
-        wanted = tuple(columns)
-        if wanted not in latest:
-            ((before, start),) = latest.items()
-            kept = [before.index(column) for column in wanted]
-            # The same stream each time: the rows held out stay held out, so that none is ever trained on.
-            rng = context.rng("greedy")
-            fitted, _ = train(values, brief, rng, device, columns=wanted, warm_start=start.restricted(kept))
-            latest.clear()
-            latest[wanted] = fitted
-        return _field(latest[wanted], settings)
-
-    return refit

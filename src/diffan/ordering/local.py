@@ -10,9 +10,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from diffan.additive.gram import SplineGram
 from diffan.algorithm import LeafFinder, topological_order
 from diffan.context import Context
 from diffan.ordering.choice import choose, criterion_of
+from diffan.ordering.leaves import kept_leaves
 from diffan.ordering.result import Ordering
 from diffan.pruning import gram_of
 from diffan.score.local_batches import SCHEDULE
@@ -33,9 +35,8 @@ def find_local_order(table: Table, settings: DiffanSettings, context: Context) -
     device = context.torch_device()
     values = table.values if table.standardized else table.values / table.scale
     started = time.perf_counter()
-    gram = gram_of(table, context)
     rules = context.rules(table.n_variables)
-    found = screen(gram, settings.local, device)
+    found, gram = kept_screen(table, settings, context)
     neighbours = found.neighbours | rules.required | rules.required.T
     screened = time.perf_counter()
     groups, losses = train_local(
@@ -45,11 +46,12 @@ def find_local_order(table: Table, settings: DiffanSettings, context: Context) -
         context.rng("local"),
         _devices(device, table),
         context.progress,
+        context.keeper.stage("train"),
     )
     trained = time.perf_counter()
     criteria = LocalCriteria(groups, ordering_rows(values, settings, context), settings.order, _units(table))
     with context.progress.task("order", max(table.n_variables - 1, 0)) as task:
-        finder = local_finder(criteria)
+        finder = kept_leaves(local_finder(criteria), context.keeper.stage("leaves"))
 
         def find_leaf(remaining: Sequence[int], removed: Sequence[int]) -> tuple[int, Array]:
             task.advance(1)
@@ -72,6 +74,22 @@ def find_local_order(table: Table, settings: DiffanSettings, context: Context) -
         warnings=_warnings(found, table),
         model=_arrays(groups),
     )
+
+
+def kept_screen(table: Table, settings: DiffanSettings, context: Context) -> tuple[Screen, SplineGram | None]:
+    """The screen, and the Gram matrix it was made from; a screen from a checkpoint comes without."""
+    place = context.keeper.stage("screen")
+    saved = place.load()
+    if saved is not None:
+        arrays = saved.arrays
+        return Screen(arrays["neighbours"], arrays["strength"], float(arrays["ridge"][0])), None
+    gram = gram_of(table, context)
+    found = screen(gram, settings.local, context.torch_device())
+    place.save(
+        {},
+        {"neighbours": found.neighbours, "strength": found.strength, "ridge": np.array([found.ridge])},
+    )
+    return found, gram
 
 
 class LocalCriteria:

@@ -42,6 +42,28 @@ def set_cosine_rate(optimiser: torch.optim.Optimizer, rate: float, share: float)
             group["lr"] = now
 
 
+def optimiser_state(optimiser: torch.optim.Optimizer, parameters: Sequence[Tensor]) -> dict[str, Tensor]:
+    """The parameters and what the optimiser remembers of each, as copies."""
+    found = {f"parameter.{k}": value.detach().clone() for k, value in enumerate(parameters)}
+    for k, parameter in enumerate(parameters):
+        for name, value in optimiser.state.get(parameter, {}).items():
+            found[f"optimiser.{k}.{name}"] = value.clone()
+    return found
+
+
+def restore_optimiser(
+    optimiser: torch.optim.Optimizer, parameters: Sequence[Tensor], state: dict[str, Tensor]
+) -> None:
+    """The inverse of `optimiser_state`; only before the first step."""
+    for k, parameter in enumerate(parameters):
+        start = f"optimiser.{k}."
+        moments = {name[len(start) :]: state[name] for name in state if name.startswith(start)}
+        with torch.no_grad():
+            parameter.copy_(state[f"parameter.{k}"])
+        if moments:
+            optimiser.state[parameter] = {name: value.to(parameter.device) for name, value in moments.items()}
+
+
 def aside(update: Callable[[], None], device: torch.device) -> None:
     """An eager step on a stream of its own, as those before a capture have to be."""
     side: torch.cuda.Stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +32,7 @@ class Batches:
         self._on_device: Tensor | None = None
         if _fits(values, device):
             self._on_device = torch.as_tensor(np.asarray(values, dtype=np.float32), device=device)
+        self._before: dict[str, Any] | None = None  # the stream as it was before the present pass, if any
         self._order, self._used = rows, len(rows)
         self.batch = torch.zeros((batch, values.shape[1]), device=device)
         self._size = batch
@@ -38,9 +40,7 @@ class Batches:
     def advance(self) -> None:
         """Put the next rows of a shuffled pass into the buffer."""
         if self._used + self._size > len(self._order):
-            self._order, self._used = self._rng.permutation(self._rows), 0
-            if self._on_device is not None:
-                self._on_order = torch.as_tensor(self._order, device=self.batch.device)
+            self._shuffle()
         part = slice(self._used, self._used + self._size)
         if self._on_device is not None:
             torch.index_select(self._on_device, 0, self._on_order[part], out=self.batch)
@@ -50,6 +50,22 @@ class Batches:
             read[in_file] = self._values[self._order[part][in_file]]
             self.batch.copy_(torch.from_numpy(read))
         self._used += self._size
+
+    def _shuffle(self) -> None:
+        self._before = dict(self._rng.bit_generator.state)
+        self._order, self._used = self._rng.permutation(self._rows), 0
+        if self._on_device is not None:
+            self._on_order = torch.as_tensor(self._order, device=self.batch.device)
+
+    def state(self) -> dict[str, Any]:
+        """What brings new batches of the same rows to this place, as plain JSON."""
+        return {"before": self._before, "used": self._used}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        if state["before"] is not None:
+            self._rng.bit_generator.state = state["before"]
+            self._shuffle()
+        self._used = int(state["used"])
 
 
 @dataclass(frozen=True, eq=False)

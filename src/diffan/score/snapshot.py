@@ -16,6 +16,7 @@ from diffan.score.stepping import Stepper
 from diffan.settings import ScoreSettings
 
 Losses = dict[str, list[float]]
+CURVES = ("step", "train", "validation")
 
 
 @dataclass(eq=False)
@@ -37,7 +38,14 @@ class Log:
     attempt: int
     start: Saved | None = None
 
-    def keep(self, standing: Standing, stepper: Stepper, averaged: Network) -> None:
+    @property
+    def refitting(self) -> bool:
+        """Whether the stopping point was known when it was cut off, and training on every row had begun."""
+        return self.start is not None and self.start.record["phase"] == "refitting"
+
+    def keep(
+        self, standing: Standing, stepper: Stepper, averaged: Network, phase: str = "descending"
+    ) -> None:
         """Save, if it is time to."""
         if not self.place.due():
             return
@@ -46,7 +54,7 @@ class Log:
         tensors |= {f"best.{name}": value for name, value in standing.best.tensors().items()}
         arrays = {name: value.detach().cpu().numpy() for name, value in tensors.items()}
         arrays |= _curves(standing.losses) | {"lowest": np.array([standing.lowest])}
-        record = {"phase": "descending", "attempt": self.attempt, "step": standing.step}
+        record = {"phase": phase, "attempt": self.attempt, "step": standing.step}
         self.place.save(record | {"best_step": standing.best_step}, arrays)
 
     def resumed(self, stepper: Stepper, averaged: Network) -> Standing | None:
@@ -94,4 +102,5 @@ def _curves(losses: Losses) -> Arrays:
 
 
 def _losses(arrays: Arrays) -> Losses:
-    return {name[7:]: value.tolist() for name, value in arrays.items() if name.startswith("losses.")}
+    """In the order in which they were begun: a file of arrays has an order of its own."""
+    return {name: arrays[f"losses.{name}"].tolist() for name in CURVES}

@@ -15,10 +15,6 @@ sum of products of K with columns made of x, so nothing of size n x n x d is eve
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -60,22 +56,6 @@ class SteinEstimate:
 
     def _solve(self, right: Tensor) -> Tensor:
         return torch.cholesky_solve(right, self._factor)
-
-
-class RemainingColumns:
-    """The columns still in play and the squared distances between rows over them alone."""
-
-    def __init__(self, values: npt.NDArray[np.float64], device: torch.device) -> None:
-        self._points = torch.tensor(values, dtype=torch.float64, device=device)  # [n, d]
-        self._columns = list(range(values.shape[1]))
-        self.squared_distances = pairwise_squares(self._points)  # [n, n]
-
-    def shrink_to(self, remaining: Sequence[int]) -> Tensor:
-        """Forget the columns that are gone; returns those that remain, [n, k]."""
-        for column in set(self._columns) - set(remaining):
-            drop_column(self.squared_distances, self._points[:, column])
-        self._columns = list(remaining)
-        return self._points[:, self._columns]
 
 
 def pairwise_squares(points: Tensor) -> Tensor:

@@ -13,7 +13,15 @@ from torch import Tensor
 
 from diffan.errors import FitError
 from diffan.score.batches import Batches
-from diffan.score.descent import EAGER_STEPS, adamw, aside, captured, set_cosine_rate
+from diffan.score.descent import (
+    EAGER_STEPS,
+    adamw,
+    aside,
+    captured,
+    optimiser_state,
+    restore_optimiser,
+    set_cosine_rate,
+)
 from diffan.score.holdout import squared_error
 from diffan.score.model import ScoreModel
 from diffan.score.team import ALONE, Team
@@ -73,25 +81,14 @@ class Stepper:
 
     def state(self) -> dict[str, Tensor]:
         """All that the next steps depend on, as copies."""
-        found = {f"parameter.{k}": value.detach().clone() for k, value in enumerate(self._parameters)}
-        for k, parameter in enumerate(self._parameters):
-            for name, value in self._optimiser.state.get(parameter, {}).items():
-                found[f"optimiser.{k}.{name}"] = value.clone()
+        found = optimiser_state(self._optimiser, self._parameters)
         found |= {f"batches.{name}": value for name, value in self._batches.state().items()}
         counts = torch.tensor([self._taken, self._since, self._parts])
         return found | {"noise": self._noise.get_state(), "loss": self._loss_sum.clone(), "counts": counts}
 
     def restore(self, state: dict[str, Tensor]) -> None:
         """Go on from a state that `state` gave; only before the first step."""
-        for k, parameter in enumerate(self._parameters):
-            start = f"optimiser.{k}."
-            moments = {name[len(start) :]: state[name] for name in state if name.startswith(start)}
-            with torch.no_grad():
-                parameter.copy_(state[f"parameter.{k}"])
-            if moments:
-                self._optimiser.state[parameter] = {
-                    name: value.to(parameter.device) for name, value in moments.items()
-                }
+        restore_optimiser(self._optimiser, self._parameters, state)
         places = {name[8:]: value for name, value in state.items() if name.startswith("batches.")}
         self._batches.restore(places)
         self._noise.set_state(state["noise"])

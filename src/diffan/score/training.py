@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -77,12 +77,14 @@ def train(
         try:
             with (progress or Silent()).task("score", settings.max_steps) as task:
                 start = saved if saved is not None and number == saved.record["attempt"] else None
-                found = _stop_early(attempt, split.train, held_out, task, Log(place, number, start))
-            network = _run_for(attempt, found.best_step) if settings.refit else found.best
+                log = Log(place, number, start)
+                found = None if log.refitting else _stop_early(attempt, split.train, held_out, task, log)
+            if settings.refit or found is None:
+                found = _refit(attempt, found, log)
         except _NotANumber:
             rate *= SLOWER
             continue
-        model = ScoreModel.of(network, settings)
+        model = ScoreModel.of(found.best, settings)
         place.save(*as_finished(model, found.losses))
         return model, found.losses
     raise FitError(
@@ -180,14 +182,20 @@ def _stop_early(
     return standing
 
 
-def _run_for(attempt: _Attempt, steps: int) -> Network:
-    """Descend on every row for a given number of steps."""
+def _refit(attempt: _Attempt, found: Standing | None, log: Log) -> Standing:
+    """Descend on every row for as many steps as were best; from where it was cut off when nothing is given."""
     descent = attempt.descent(attempt.rows.everything(attempt.settings.ensemble))
-    for step in range(1, steps + 1):
+    standing = log.resumed(descent.stepper, descent.averaged) if found is None else replace(found, step=0)
+    if standing is None:
+        raise ValueError("a refit needs either a stopping point or a place to go on from")
+    for step in range(standing.step + 1, standing.best_step + 1):
         descent.step(step)
-    if steps:
+        if step % attempt.settings.check_every == 0:
+            standing.step = step
+            log.keep(standing, descent.stepper, descent.averaged, "refitting")
+    if standing.best_step:
         descent.train_loss()
-    return descent.averaged
+    return replace(standing, best=descent.averaged)
 
 
 def _average(averages: list[Tensor], parameters: list[Tensor], decay: float, step: int) -> None:
