@@ -17,9 +17,8 @@ for name in accuracy-h200 accuracy-d10 accuracy-n300 orders orders-300 orders-30
     cp "benchmarks/results/$name.jsonl" "$work" 2> /dev/null
 done
 "$python" benchmarks/run.py unpack benchmarks/results/reproduction.jsonl "$work/cells" > /dev/null
-timeout 45 "$python" benchmarks/confidence.py cost --device cuda 2>&1 | tee "$work/confidence.log"
-timeout 60 "$python" benchmarks/speed.py --device cuda --whole 2>&1 | tee "$work/whole.log"
-timeout 30 "$python" benchmarks/speed.py --device cuda --profile > "$work/profile.log" 2>&1
+timeout 100 "$python" benchmarks/confidence.py cost --device cuda 2>&1 | tee "$work/confidence.log"
+timeout 110 "$python" benchmarks/speed.py --device cuda --whole 2>&1 | tee "$work/whole.log"
 source benchmarks/gpu_share.sh
 started=$(date +%s)
 left() { echo $((budget - $(date +%s) + started)); }
@@ -39,15 +38,17 @@ accuracy() { run benchmarks/accuracy.py --device cuda "$@"; }
 ) &
 (
     accuracy --jobs 4 --contenders masking+kernel+likelihood --out "$work/accuracy-h200.jsonl"
-    accuracy --jobs 4 --seeds 1000 --out "$work/accuracy-h200.jsonl"
+    accuracy --jobs 4 --seeds 1000 --scales 0 --out "$work/accuracy-h200.jsonl"
     accuracy --jobs 4 --seeds 1000 --nodes 10 --contenders masking+kernel+likelihood score+none+additive \
         --out "$work/accuracy-d10.jsonl"
     accuracy --jobs 4 --seeds 1000 --samples 300 --contenders masking+kernel+likelihood score+none+additive \
         --out "$work/accuracy-n300.jsonl"
+    accuracy --jobs 4 --seeds 1000 --out "$work/accuracy-h200.jsonl"
 ) &
-run benchmarks/confidence.py calibration --contenders diffan+reuse --nodes 20 --samples 1000 200 --seeds 1000 \
-    --replicates 40 --jobs 5 --out "$work/confidence-d20.jsonl" &
-timeout "$budget" "$python" benchmarks/run.py sweep "$work/cells" --lane gpu --workers 3 --device cuda \
+run benchmarks/confidence.py calibration --contenders diffan+reuse --nodes 20 --samples 1000 200 --seeds 1000 1001 \
+    --replicates 100 --device cuda --jobs 1 --out "$work/confidence-d20.jsonl" &
+run benchmarks/run.py sweep "$work/cells" --lane gpu --studies rows --redo masking local score --workers 1 --device cuda &
+timeout "$budget" "$python" benchmarks/run.py sweep "$work/cells" --lane gpu --ranks 0 1 2 3 --workers 3 --device cuda \
     --limit-seconds $((budget - 20)) > "$work/sweep-gpu.log" 2>&1 &
 wait
 tail -n 1 "$work"/sweep-*.log
