@@ -16,7 +16,7 @@ from diffan.table import Table
 
 SMALL = DiffanSettings(
     score=ScoreSettings(width=64, depth=2, dropout=0.0, weight_decay=0.3, max_steps=300, patience=60),
-    order=OrderSettings(order_batch_size=200),
+    order=OrderSettings(order_batch_size=200, kernel_columns=0),  # the learned score alone
 )
 
 
@@ -67,6 +67,14 @@ def test_greedy_orders_a_chain_of_five() -> None:
     orders = [(chain(5, 800, seed), seed) for seed in range(5)]
     right = sum(order_of(data, greedy, seed).order == truth for (data, truth), seed in orders)
     assert right >= 4
+
+
+@pytest.mark.parametrize("variant", ["masking", "deciduous", "greedy"])
+def test_with_the_kernels_opinion_every_variant_orders_a_chain_of_five(variant: str) -> None:
+    both = replace(SMALL, variant=variant, order=OrderSettings(order_batch_size=200))
+    orders = [(chain(5, 800, seed), seed) for seed in range(4)]
+    right = sum(order_of(data, both, seed).order == truth for (data, truth), seed in orders)
+    assert right >= 3
 
 
 @pytest.mark.parametrize("variant", ["masking", "deciduous"])

@@ -25,9 +25,7 @@ CONTENDERS: dict[str, Contender] = {
     "paper-deciduous": Contender("DiffAN as in the paper", options=_paper("deciduous"), wide=True),
     "paper-greedy": Contender("DiffAN Greedy as in the paper", options=_paper("greedy"), wide=True),
     "paper-masking": Contender("DiffAN Masking as in the paper", options=_paper("masking"), wide=True),
-    "masking": Contender(
-        "our masking order, CAM pruning", options={"variant": "masking", "kernel_columns": 0, **_ORDER_ALONE}
-    ),
+    "masking": Contender("our masking order, CAM pruning", options={"variant": "masking", **_ORDER_ALONE}),
     "local": Contender("our local order, CAM pruning", options={"variant": "local", **_ORDER_ALONE}),
     "local-default": Contender("DiffAN (variant local)", options={"variant": "local"}),
     "score": Contender("SCORE", "score"),
