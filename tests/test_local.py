@@ -227,3 +227,12 @@ def test_a_wide_table_is_finished_among_neighbours() -> None:
     assert right >= 85
     assert right + reversed_ >= 105
     assert len(links) <= right + reversed_ + 5
+
+
+def test_edges_of_a_narrow_table_are_not_left_to_the_screen() -> None:
+    """A screen goes by main effects; where all pairs can be looked at, the likelihood looks at all."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(120, 4))
+    values[:, 3] = values[:, 0] * values[:, 1] + 0.3 * rng.normal(size=120)  # no main effect at all
+    result = diffan.discover(values, device="cpu", **(QUICK | {"refine": "auto", "edges": "auto"}))
+    assert int(result.evidence.tested.sum()) == 4 * 3 // 2

@@ -115,7 +115,9 @@ def steps(
     def select_by_likelihood(ordering: Ordering, table: Table, context: Context) -> Work[EdgeEvidence]:
         from diffan.likelihood.select import selecting
 
-        candidates = ordering.neighbours if ordering.candidates is None else ordering.candidates
+        # A screen goes by main effects: it is for tables that are too wide to look at all pairs.
+        screened = ordering.neighbours if is_wide(table) else None
+        candidates = screened if ordering.candidates is None else ordering.candidates
         along = None if candidates is None else candidates_along(ordering.order, candidates)
         start = mended[0] if mended else None
         return (
