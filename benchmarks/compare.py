@@ -112,7 +112,8 @@ def what_was_run(results: Results) -> str:
 def _machine(record: dict) -> str:
     machine = record["machine"]
     if "from" in machine:
-        return f"a shared two-core machine ({machine['from']})"
+        place = "a GPU" if machine["device"] == "cuda" else "a shared two-core machine"
+        return f"{place} ({machine['from']})"
     versions = machine["versions"]
     place = machine.get("gpu") or f"{machine['processor']}, one core"
     return f"{place}, Python {versions['python']}, torch {versions['torch']}"

@@ -401,3 +401,21 @@ def test_a_bootstrap_has_no_bound_and_leaves_leave_one_out_alone() -> None:
         diffan.discover(table(), "r2-sort", edges="likelihood", confidence=drawn, device="cpu")
     with pytest.raises(InputError, match="20 rows or more"):
         diffan.discover(table(15), "r2-sort", confidence=4, device="cpu")
+
+
+def test_replicates_go_the_way_of_the_whole_table() -> None:
+    """Half of the rows may not be wide where the whole is; the recipe says which way was taken."""
+    job = diffan_job()
+    asked: list[bool | None] = []
+
+    def seen(*args: Any, wide: bool | None = None, **options: Any) -> Any:
+        asked.append(wide)
+        return original(*args, wide=wide, **options)
+
+    import diffan.recipe as recipe_module
+
+    original = recipe_module.steps
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recipe_module, "steps", seen)
+        replace(job, recipe=replace(job.recipe, wide=False)).run(0)
+    assert asked == [False]

@@ -251,3 +251,19 @@ def test_a_given_cutoff_holds_for_the_likelihood_too() -> None:
     result = diffan.discover(frame, "r2-sort", cutoff=0.3, **options)
     assert result.evidence.cutoff == 0.3
     assert result.dag.n_edges >= diffan.discover(frame, "r2-sort", **options).dag.n_edges
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
+def test_units_do_not_matter_where_columns_keep_them(unit: float) -> None:
+    """Bandwidths are in standard deviations, also of a table that is not standardised."""
+    rng = np.random.default_rng(0)
+    cause = rng.normal(size=300)
+    middle = np.sin(1.5 * cause) + 0.3 * rng.normal(size=300)
+    effect = middle**2 + 0.3 * rng.normal(size=300)
+    values = np.column_stack([cause, middle, effect]) * unit
+    raw = Table.read(values, standardize=False)
+    settings, context = LikelihoodSettings(), Context(seed=0, device="cpu")
+    plain = select([0, 1, 2], Table.read(values), settings=settings, context=context)
+    kept = select([0, 1, 2], raw, settings=settings, context=context)
+    assert kept.chosen.tolist() == plain.chosen.tolist()
+    assert {(0, 1), (1, 2)} <= {(int(i), int(j)) for i, j in np.argwhere(kept.chosen)}

@@ -114,3 +114,12 @@ def test_the_kernels_opinion_is_that_of_the_remaining_columns_alone() -> None:
 def test_the_paper_asks_the_network_alone() -> None:
     assert OrderSettings.paper().kernel_columns == 0
     assert OrderSettings().kernel_columns > 0
+
+
+def test_where_the_majority_decides_a_second_opinion_has_one_vote() -> None:
+    settings = OrderSettings(noise_levels=(0.2, 0.3), vote="majority", mean_weight=0.0)
+    unit = torch.tensor([-1.0, 1.0], dtype=torch.float64)[:, None]
+    points = OrderingPoints(
+        np.zeros((30, 2)), settings, 0, CPU, second_opinion=lambda remaining: unit * torch.tensor([2.0, 1.0])
+    )
+    assert choose_leaf(points, (0, 1), lambda sigma: unit * torch.tensor([1.0, 2.0]))[0] == 0

@@ -298,3 +298,11 @@ def test_a_newer_checkpoint_and_a_file_in_its_place_are_refused(tmp_path: Path) 
         Checkpoint(tmp_path / "file", {})
     with pytest.raises(InputError, match="seconds, 0 or more"):
         Checkpoint(tmp_path / "d", {}, every=-1.0)
+
+
+def test_what_edges_were_judged_by_is_kept(tmp_path: Path) -> None:
+    options = FAST | {"edges": "additive", "refine": False, "adjust": "holm", "checkpoint": tmp_path}
+    first = diffan.discover(table(), **options)
+    again = diffan.discover(table(), **options)
+    assert first.evidence.judged_by == again.evidence.judged_by == "p_holm"
+    assert again.at_cutoff(0.5).dag.edges == first.at_cutoff(0.5).dag.edges

@@ -99,7 +99,7 @@ def _line(record: Record, machine: int, sets: dict[str, Any]) -> str:
     name = data.name(settings["data"])
     shared = sets.setdefault(name, {"spec": settings["data"]})
     settings["data"] = name
-    for once in ("truth", "sortability"):
+    for once in ("truth", "sortability", "nodes", "edges"):
         if once in result:
             shared[once] = result.pop(once)
     if "order" in result:
@@ -111,6 +111,8 @@ def _line(record: Record, machine: int, sets: dict[str, Any]) -> str:
     if "error" in line:
         line["error"] = line["error"].split("\n")[0][:200]
     line.pop("key")
+    if line["status"] == "done":
+        line.pop("status")
     return _dump(line)
 
 
@@ -120,6 +122,7 @@ def _record(line: dict[str, Any], header: dict[str, Any]) -> Record:
     cell = Cell(**settings)
     record = {
         "key": cell.key,
+        "status": "done",
         **line,
         "settings": cell.settings,
         "machine": header["machines"][line["machine"]],
@@ -128,6 +131,7 @@ def _record(line: dict[str, Any], header: dict[str, Any]) -> Record:
         result = dict(line["result"])
         if "order" in result:
             result["order"] = [int(place) for place in result["order"].split()]
+        result |= {size: shared[size] for size in ("nodes", "edges") if size in shared}
         if "graph" in result:
             result["truth"] = shared["truth"]
         if "sortability" in shared and ("graph" in result or "order" in result):

@@ -56,12 +56,18 @@ def steps(
     prune_settings: PruneSettings,
     settings: LikelihoodSettings,
     *,
+    wide: bool | None = None,
     warn: bool = True,
 ) -> tuple[RefineSteps | None, EdgeSteps]:
     """How an order is mended, if at all, and how edges are chosen along it, as work that asks for its fits.
 
-    With `warn=False` edges come without the warnings that nobody reads of a replicate.
+    `wide` says whether the search keeps to screened neighbours, None that each table's size does: replicates have fewer
+    rows and must not go another way. With `warn=False` edges come without the warnings that nobody reads of a replicate.
     """
+
+    def among_neighbours(table: Table) -> bool:
+        return is_wide(table) if wide is None else wide
+
     mended: list[RefinedOrder] = []  # what refining fitted, so that choosing edges need not fit it again
 
     def refine_order(ordering: Ordering, table: Table, context: Context) -> Work[Ordering]:
@@ -78,7 +84,7 @@ def steps(
             found = thaw(saved, table, settings, context)
             neighbours = saved.arrays.get("neighbours", neighbours)
         else:
-            if is_wide(table):
+            if among_neighbours(table):
                 found, neighbours = refine_large(
                     ordering.order,
                     table,
@@ -116,10 +122,10 @@ def steps(
         from diffan.likelihood.select import selecting
 
         # A screen goes by main effects: it is for tables that are too wide to look at all pairs.
-        screened = ordering.neighbours if is_wide(table) else None
+        screened = ordering.neighbours if among_neighbours(table) else None
         candidates = screened if ordering.candidates is None else ordering.candidates
         along = None if candidates is None else candidates_along(ordering.order, candidates)
-        start = mended[0] if mended else None
+        start = mended.pop() if mended else None  # its stored kernels are not needed beyond this stage
         return (
             yield from selecting(
                 ordering.order,

@@ -17,7 +17,7 @@ from diffan import algorithm
 from diffan.context import Context
 from diffan.discovery import Discovery
 from diffan.errors import InputError
-from diffan.finish import Edges, Refine, resolve
+from diffan.finish import Edges, Refine, is_wide, resolve
 from diffan.inspection.look import inspected
 from diffan.keeping import Forgetful, Keeper
 from diffan.knowledge import Knowledge
@@ -182,6 +182,7 @@ def discover(
         prune_settings.cutoff if "cutoff" in options else None,
         entry.label,
         entry.most_rows,
+        is_wide(table),
     )
     find_order, refine_order, find_edges = recipe.stages()
     identity = {"method": method, "seed": int(seed), "settings": record, "knowledge": known.record()}
@@ -200,7 +201,8 @@ def discover(
             )
         if replicated is not None:
             settings = replicated.kept_beside(checkpoint)
-            result = _with_confidence(result, table, recipe, context, settings)
+            with explained_memory():
+                result = _with_confidence(result, table, recipe, context, settings)
     if not inspect:
         return result
     held = table.in_memory(MOST_INSPECTED_ROWS)

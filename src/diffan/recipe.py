@@ -41,11 +41,19 @@ class Recipe:
     cutoff: float | None = None  # asked for; None leaves it to the edge stage, or to LEVEL when adjusting
     label: str = "This method"
     most_rows: int | None = None  # of a table on disk, for a method that holds its rows in memory
+    wide: bool | None = (
+        None  # whether the search keeps to screened neighbours; None: by the size of each table
+    )
 
     @property
     def fits_kernels(self) -> bool:
         """Whether some stage asks for leave-one-out fits."""
         return self.refine == "kernel" or self.edges == "likelihood"
+
+    def reuses_model(self, table: Table) -> bool:
+        """Whether an order by a model that was trained before spares a training."""
+        reuses = getattr(import_module(self.module), "reuses_model", None)
+        return reuses is not None and bool(reuses(self.order_settings, table))
 
     def stages(self) -> tuple[OrderStage, RefineStage | None, EdgeStage]:
         """The stages of one run, each a plain function."""
@@ -85,7 +93,12 @@ class Recipe:
             return replace(found, warnings=(*found.warnings, note))
 
         refine, find_edges = steps(
-            self.refine, self.edges, self.prune_settings, self.likelihood_settings, warn=warn
+            self.refine,
+            self.edges,
+            self.prune_settings,
+            self.likelihood_settings,
+            wide=self.wide,
+            warn=warn,
         )
 
         def judge(ordering: Ordering, table: Table, context: Context) -> Work[EdgeEvidence]:

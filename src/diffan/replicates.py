@@ -133,7 +133,8 @@ class Job:
 
         Only a GPU gains, and only from kernel fits: it computes many in the time of one.
         """
-        if is_wide(self.table) or not self.recipe.fits_kernels:
+        wide = is_wide(self.table) if self.recipe.wide is None else self.recipe.wide
+        if wide or not self.recipe.fits_kernels:
             return 1
         device = self.context.torch_device()
         if device.type == "cpu":
@@ -142,7 +143,8 @@ class Job:
 
         rows = self.table.n_samples // (2 if self.scheme == "subsample" else 1)
         held = tables_at_once(rows, self.table.n_variables, device, self.recipe.likelihood_settings)
-        return held if self.model else min(held, MOST_WITHOUT_MODEL)
+        trained = self.model and self.recipe.reuses_model(self.table)
+        return held if trained else min(held, MOST_WITHOUT_MODEL)
 
     def _drawn(self, index: int) -> tuple[Table, Context]:
         """A replicate's rows and its surroundings."""

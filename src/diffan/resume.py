@@ -80,7 +80,11 @@ def _ordering(saved: Saved) -> Ordering:
 
 
 def _of_evidence(found: EdgeEvidence) -> tuple[dict[str, Any], Arrays]:
-    record = {"warnings": list(found.warnings), "measures": list(found.measures)}
+    record = {
+        "warnings": list(found.warnings),
+        "measures": list(found.measures),
+        "judged_by": found.judged_by,
+    }
     arrays: Arrays = {f"measure.{name}": values for name, values in found.measures.items()}
     arrays |= {"p_values": found.p_values, "tested": found.tested, "chosen": found.chosen}
     return record, arrays | {"cutoff": np.array([found.cutoff])}
@@ -95,4 +99,5 @@ def _evidence(saved: Saved) -> EdgeEvidence:
         cutoff=float(arrays["cutoff"][0]),
         measures={name: arrays[f"measure.{name}"] for name in record["measures"]},
         warnings=tuple(record["warnings"]),
+        judged_by=record["judged_by"],
     )

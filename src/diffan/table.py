@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +25,6 @@ from diffan.table_checks import (
     sampled_rows,
     selected_columns,
 )
-
-if TYPE_CHECKING:
-    pass
 
 FloatArray = npt.NDArray[np.float64]
 Missing = Literal["error", "drop"]
@@ -50,6 +47,11 @@ class Table:
     transform: Transform = "none"
     standardized: bool = True
     warnings: tuple[str, ...] = field(default=())
+
+    @property
+    def raw_scale(self) -> FloatArray | None:
+        """What divides `values` into standard deviations where they keep the user's units; None where they are."""
+        return None if self.standardized else self.scale
 
     @classmethod
     def read(

@@ -36,7 +36,7 @@ def diagnose(
         _dependence(result, seen),
         fits_neither_way(result, table),
         pairs_left_dependent(result, effects),
-        rows_in_sequence(result, table, effects, rows_in_order=rows_in_order),
+        rows_in_sequence(table, effects, rows_in_order=rows_in_order),
         _noise_shape(result, seen),
         _leaf_margins(result),
         _r2_sorted(result, table),

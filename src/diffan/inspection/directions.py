@@ -20,7 +20,7 @@ from diffan.inspection.values import FloatArray
 ROWS = 400  # choice: a regression then takes some 20 ms, and strong dependence shows
 FEWEST_ROWS = 100
 MOST_EDGES = 100  # looked at, those with the clearest evidence first
-LEVEL = 1e-3  # after correction for the number of edges
+LEVEL = 1e-3  # of each question, after correction for the number of tests in it
 STRENGTH = 0.05  # measured: above what skewed noise alone gives in simulated tables (docs/assumptions.md)
 RIDGES = (0.03, 0.1, 0.3, 1.0)
 

@@ -9,20 +9,18 @@ from __future__ import annotations
 import numpy as np
 
 from diffan.discovery import Discovery
-from diffan.inspection.directions import neither_way
+from diffan.inspection.directions import FEWEST_ROWS, LEVEL, neither_way
 from diffan.inspection.effects import MOST_ROWS, Effects
 from diffan.inspection.leftovers import autocorrelation, left_dependent
 from diffan.inspection.phrases import arrows, counted, listed, short
 from diffan.inspection.values import Diagnostic, FloatArray
 from diffan.table import Table
 
-LEVEL = 1e-3  # of each question, after correction for the number of tests in it
 LEAST_CORRELATION = (
     0.3  # measured: of unconnected residuals; at most 0.23 in 72 simulated tables at their true graphs
 )
 LEAST_AUTOCORRELATION = 0.1  # choice: less does little harm
 LAGS = (1, 2, 3, 4, 5)
-FEWEST_ROWS = 100
 
 
 def fits_neither_way(result: Discovery, table: Table) -> Diagnostic:
@@ -77,7 +75,7 @@ def pairs_left_dependent(result: Discovery, effects: Effects) -> Diagnostic:
     )
 
 
-def rows_in_sequence(result: Discovery, table: Table, effects: Effects, *, rows_in_order: bool) -> Diagnostic:
+def rows_in_sequence(table: Table, effects: Effects, *, rows_in_order: bool) -> Diagnostic:
     """Whether a row can be foreseen from the rows before it."""
     topic = "Are the rows independent of each other?"
     if not rows_in_order:
@@ -105,12 +103,13 @@ def rows_in_sequence(result: Discovery, table: Table, effects: Effects, *, rows_
     felt = (p_values * len(p_values) < LEVEL) & (np.abs(furthest) > LEAST_AUTOCORRELATION)
     if not felt.any():
         return Diagnostic(topic, "fine", "No variable was seen to follow from the rows before.", "")
+    subject = "The noise" if len(effects.rows) == table.n_samples else "What is seen"
     worst = int(np.argmax(np.where(felt, np.abs(furthest), 0.0)))
     names = [table.names[j] for j in np.flatnonzero(felt)]
     return Diagnostic(
         topic,
         "doubt",
-        f"The noise of {counted(names, 'variable', 'variables')} ({listed(names)}) goes with that of the rows just before, "
+        f"{subject} of {counted(names, 'variable', 'variables')} ({listed(names)}) goes with that of the rows just before, "
         f"for {short(table.names[worst])} with a correlation of {furthest[worst]:.2f}: the rows look like a time series "
         "or come in groups, p-values are too small and causes of yesterday are missing.",
         "Put lagged columns and tiers into the table, or keep only rows far apart or one of each group; see "

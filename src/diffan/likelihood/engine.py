@@ -149,13 +149,13 @@ def batches(wanted: Sequence[Wanted], threads: int = 1) -> Iterator[Batch]:
 def _shared_out(wanted: Sequence[Wanted]) -> Iterator[tuple[Solver, list[int]]]:
     """What can be solved at once, and how."""
     low_rank: dict[tuple[int, int, int], list[int]] = {}  # (rows, landmarks, parents) -> places
-    exact: dict[tuple[int, bool], list[int]] = {}  # (rows, with slopes) -> places
+    exact: dict[tuple[int, int, bool], list[int]] = {}  # (rows, stored rows, with slopes) -> places
     for place, want in enumerate(wanted):
         plan = want.columns.plan
         if want.residuals and want.landmarks is not None:
             low_rank.setdefault((plan.rows, want.landmarks, len(want.fit.parents)), []).append(place)
         if want.slopes or (want.residuals and want.landmarks is None):
-            exact.setdefault((plan.stored_rows, want.slopes), []).append(place)
+            exact.setdefault((plan.rows, plan.stored_rows, want.slopes), []).append(place)
     on_cpu = bool(wanted) and wanted[0].columns.points.device.type == "cpu"
     for places in exact.values():
         size = 1 if on_cpu else wanted[places[0]].columns.plan.batch
@@ -177,12 +177,13 @@ def _in_parts(solver: Solver, wanted: Sequence[Wanted], places: list[int]) -> It
     """A batch, in halves if the GPU's memory does not hold it."""
     try:
         yield solver([wanted[place] for place in places]).at(places)
+        return
     except torch.cuda.OutOfMemoryError:
         if len(places) == 1:
             raise
-        half = len(places) // 2
-        yield from _in_parts(solver, wanted, places[:half])
-        yield from _in_parts(solver, wanted, places[half:])
+    half = len(places) // 2  # after the exception is gone, and with it what the failed attempt held
+    yield from _in_parts(solver, wanted, places[:half])
+    yield from _in_parts(solver, wanted, places[half:])
 
 
 def _low_rank(wanted: Sequence[Wanted], *, cells: int) -> Batch:

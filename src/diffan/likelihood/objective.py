@@ -44,8 +44,12 @@ class Objective:
         max_rows: int | None = None,
         n_shadows: int = 0,
         threads: int = 1,
+        scale: FloatArray | None = None,
     ) -> None:
-        """`n_shadows` shuffled copies of columns follow the real ones, as parents that cannot matter."""
+        """`n_shadows` shuffled copies of columns follow the real ones, as parents that cannot matter.
+
+        `scale` divides values that are not in standard deviations already: bandwidths are.
+        """
         n, d = values.shape
         if n < MIN_ROWS:
             raise InputError(f"The likelihood needs at least {MIN_ROWS} rows. Got {n} instead.")
@@ -53,8 +57,9 @@ class Objective:
         self.plan: Plan = plan_for(min(n, max_rows or n), d + n_shadows, device, settings)
         self.drawn_from = rng.bit_generator.state  # what gives the same rows again
         self.kept_rows = kept = _drawn_rows(values, self.plan.rows, rng)
-        shadows = [rng.permutation(values[kept, k % d]) for k in range(n_shadows)]
-        columns = np.column_stack([values[kept], *shadows])
+        used = values[kept] if scale is None else values[kept] / scale
+        shadows = [rng.permutation(used[:, k % d]) for k in range(n_shadows)]
+        columns = np.column_stack([used, *shadows])
         rows = torch.tensor(columns, dtype=torch.float32, device=device)  # [n, d + shadows]
         self.columns = Columns(rows, d, self.plan, settings.kernel_bandwidth)
         self.threads = threads

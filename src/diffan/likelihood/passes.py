@@ -63,6 +63,7 @@ def run_passes(
             max_rows=rows,
             n_shadows=shadows_for(d, settings) if last else 0,
             threads=context.threads,
+            scale=table.raw_scale,
         )
         price = settings.edge_nats if last else settings.first_nats
         state = State(objective, order, list(parents), price, allowed, rules.must_precede, required)

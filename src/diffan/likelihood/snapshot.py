@@ -61,6 +61,8 @@ def _state(
         device=context.torch_device(),
         rng=rng,
         n_shadows=record["n_shadows"],
+        threads=context.threads,
+        scale=table.raw_scale,
     )
     objective.remember(fits_in(arrays))
     return State(

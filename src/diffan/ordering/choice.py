@@ -23,14 +23,16 @@ def choose_leaf(
 ) -> tuple[int, Array]:
     """The leaf among the remaining and their criterion, from d s_j / d x_j at each noise level, [k, r].
 
-    A second opinion counts `SECOND_WEIGHT` times as much as all noise levels together.
+    A second opinion, a plain variance, counts `SECOND_WEIGHT` times as much as all noise levels together; where the majority
+    decides it has one vote.
     """
     settings = points.settings
     found = [points.in_units(diagonals_at(sigma), remaining) for sigma in settings.noise_levels]
     criteria = [criterion_of(diagonals, settings) for diagonals in found]
     if points.second_opinion is not None:
         other = points.in_units(points.second_opinion(remaining), remaining)
-        criteria += [np.asarray(other.double().var(dim=0).cpu().numpy())] * (SECOND_WEIGHT * len(criteria))
+        votes = 1 if settings.vote == "majority" else SECOND_WEIGHT * len(criteria)
+        criteria += [np.asarray(other.double().var(dim=0).cpu().numpy())] * votes
     place, criterion = choose(np.stack(criteria), settings)
     return remaining[place], criterion
 

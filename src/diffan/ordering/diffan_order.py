@@ -64,12 +64,17 @@ def find_order(table: Table, settings: DiffanSettings, context: Context) -> Orde
     )
 
 
+def reuses_model(settings: DiffanSettings, table: Table) -> bool:
+    """Whether `reorder` spares a training."""
+    return chosen_variant(settings, table) in ("masking", "deciduous")
+
+
 def reorder(
     table: Table, settings: DiffanSettings, context: Context, *, model: Mapping[str, Weights]
 ) -> Ordering:
     """Order other rows of the same columns by a score that was trained before; variants that train again do so."""
     settings = replace(settings, variant=chosen_variant(settings, table))
-    if settings.variant not in ("masking", "deciduous"):
+    if not reuses_model(settings, table):
         return find_order(table, settings, context)
     # What was learned is all it hears: a kernel's opinion would be found anew for every replicate.
     settings = replace(settings, order=replace(settings.order, kernel_columns=0))
@@ -115,9 +120,9 @@ def _stored_model(model: Mapping[str, Weights], settings: DiffanSettings, contex
 
 
 def _points(table: Table, settings: DiffanSettings, context: Context) -> OrderingPoints:
-    scale = None if table.standardized else table.scale
+    device = context.torch_device()
     return OrderingPoints(
-        _standardised(table), settings.order, _order_seed(context), context.torch_device(), scale=scale
+        _standardised(table), settings.order, _order_seed(context), device, scale=table.raw_scale
     )
 
 

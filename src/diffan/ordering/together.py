@@ -23,14 +23,13 @@ def masking_orders(
 ) -> list[list[int]]:
     """The order of each table by `masking`, causes first; all give as many points."""
     settings = points[0].settings
-    drawn: dict[tuple[float, int], Tensor] = {}
+    drawn: dict[float, Tensor] = {}
 
     def points_at(sigma: float, step: int) -> Tensor:
         """[tables, k, d], drawn again at a step only if the settings say so."""
-        key = (sigma, step if settings.resample else 0)
-        if key not in drawn:
-            drawn[key] = torch.stack([one.at(sigma, step) for one in points])
-        return drawn[key]
+        if settings.resample or sigma not in drawn:
+            drawn[sigma] = torch.stack([one.at(sigma, step) for one in points])
+        return drawn[sigma]
 
     remaining = [list(range(n_nodes)) for _ in points]
     removed: list[list[int]] = [[] for _ in points]

@@ -78,7 +78,7 @@ def captured(update: Callable[[], None], noise: torch.Generator) -> torch.cuda.C
     graph = torch.cuda.CUDAGraph()
     try:
         graph.register_generator_state(noise)
-        with torch.cuda.graph(graph):
+        with torch.cuda.device(noise.device), torch.cuda.graph(graph):
             update()
     except (RuntimeError, AttributeError):
         return None

@@ -76,6 +76,8 @@ def joined(device: str) -> Iterator[tuple[str, bool]]:
     try:
         rank = torch.distributed.get_rank()
         own = f"cuda:{rank % torch.cuda.device_count()}" if on_gpu and ":" not in device else device
+        if own.startswith("cuda"):
+            torch.cuda.set_device(own)  # what is sent between processes goes by it
         yield own, rank == 0
     finally:
         torch.distributed.destroy_process_group()
