@@ -92,7 +92,7 @@ def _by_method(compared: list[Comparison]) -> str:
             (worse if comparison.gap > 0 else better)[comparison.method] += 1
     words = [
         f"{label(method)} {worse[method]} higher and {better[method]} lower than published"
-        for method in sorted(set(worse) | set(better), key=lambda name: -(worse[name] + better[name]))
+        for method in sorted(set(worse) | set(better), key=lambda name: (-(worse[name] + better[name]), name))
     ]
     return "Those that do not: " + ", ".join(words) + "." if words else ""
 
