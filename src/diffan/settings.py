@@ -126,7 +126,7 @@ class OrderSettings:
     mean_weight: float = (
         2.0  # measured: w in variance * |mean|^w of the derivative; a leaf's mean is small too
     )
-    # measured: up to this many columns a Stein kernel's derivatives are heard beside the network's; 0 for none
+    # a Stein kernel's derivatives are heard beside the network's (measured at 20 columns) up to this many (choice); 0: never
     kernel_columns: int = 50
     kernel_rows: int = 1000  # choice: rows the kernel looks at, since its time grows with their cube
     order_batch_size: int = 512  # choice: k rows, the same at every step

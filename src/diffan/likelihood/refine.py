@@ -22,7 +22,7 @@ from diffan.likelihood.moves import BoolArray, Move, State, best_move
 from diffan.likelihood.passes import run_passes
 from diffan.likelihood.search import in_step
 from diffan.likelihood.settings import LikelihoodSettings
-from diffan.likelihood.work import Work, finish
+from diffan.likelihood.work import Work, finished
 from diffan.progress import Task
 from diffan.table import Table
 
@@ -40,25 +40,6 @@ class RefinedOrder:
     state: State | None = field(default=None, repr=False)
 
 
-def refine(
-    order: Sequence[int],
-    table: Table,
-    *,
-    settings: LikelihoodSettings,
-    context: Context,
-    neighbours: BoolArray | None = None,
-    place: Stage | None = None,
-) -> RefinedOrder:
-    """Mend `order`, within what the context's constraints allow; the given order has to obey them already.
-
-    `neighbours[i, j]` says that i may be a parent of j at all; with many variables it keeps the search to those that
-    a screen found dependent. Progress is left at `place` after each sweep, and taken up from there.
-    """
-    return finish(
-        refining(order, table, settings=settings, context=context, neighbours=neighbours, place=place)
-    )
-
-
 def refining(
     order: Sequence[int],
     table: Table,
@@ -68,7 +49,11 @@ def refining(
     neighbours: BoolArray | None = None,
     place: Stage | None = None,
 ) -> Work[RefinedOrder]:
-    """The same as work that asks for its fits, so that several tables can be refined in lockstep."""
+    """Mend `order`, within what the context's constraints allow; the given order has to obey them already.
+
+    `neighbours[i, j]` says that i may be a parent of j at all; with many variables it keeps the search to those that
+    a screen found dependent. Progress is left at `place` after each sweep, and taken up from there.
+    """
     d = table.n_variables
     rules = context.rules(d)
     start = checked_order(order, d)
@@ -96,6 +81,9 @@ def refining(
     return RefinedOrder(
         list(state.order), journal.trace, journal.moves, list(state.parents), timings=timings, state=state
     )
+
+
+refine = finished(refining)
 
 
 def _descend(

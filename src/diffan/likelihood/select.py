@@ -22,28 +22,8 @@ from diffan.likelihood.passes import run_passes
 from diffan.likelihood.refine import RefinedOrder, checked_order, checked_square
 from diffan.likelihood.search import Search, in_step
 from diffan.likelihood.settings import LikelihoodSettings
-from diffan.likelihood.work import Work, finish
+from diffan.likelihood.work import Work, finished
 from diffan.table import Table
-
-
-def select(
-    order: Sequence[int],
-    table: Table,
-    *,
-    settings: LikelihoodSettings,
-    context: Context,
-    candidates: BoolArray | None = None,
-    refined: RefinedOrder | None = None,
-) -> EdgeEvidence:
-    """The edges that the order allows and the likelihood wants.
-
-    `candidates[i, j]` says that i -> j may be considered; `refined`, when it made this order, spares the fits that
-    the refinement has already done. Edges that the context's constraints forbid are never considered; required ones
-    are always chosen, and every other edge is judged beside them.
-    """
-    return finish(
-        selecting(order, table, settings=settings, context=context, candidates=candidates, refined=refined)
-    )
 
 
 def selecting(
@@ -56,7 +36,12 @@ def selecting(
     refined: RefinedOrder | None = None,
     warn: bool = True,
 ) -> Work[EdgeEvidence]:
-    """The same as work that asks for its fits; without warnings if nobody will read them."""
+    """The edges that the order allows and the likelihood wants.
+
+    `candidates[i, j]` says that i -> j may be considered; `refined`, when it made this order, spares the fits that
+    the refinement has already done. Edges that the context's constraints forbid are never considered; required ones
+    are always chosen, and every other edge is judged beside them. `warn=False` spares warnings that nobody will read.
+    """
     d = table.n_variables
     plain = checked_order(order, d)
     rules = context.rules(d)
@@ -103,6 +88,9 @@ def selecting(
 def _leave(state: State, last: bool) -> Work[None]:
     """No mending: the order stays as it is."""
     yield from ()
+
+
+select = finished(selecting)
 
 
 def _false_discovery_cutoff(null: NullModel, nats: FloatArray, share: float) -> float:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from diffan.likelihood.fits import Query
 
 if TYPE_CHECKING:
     from diffan.likelihood.objective import Objective
 
+P = ParamSpec("P")
 T = TypeVar("T")
 Work = Generator[tuple["Objective", list[Query]], None, T]
 """Yields an objective and the queries it must have answered before the work goes on; returns its result."""
@@ -24,3 +25,13 @@ def finish(work: Work[T]) -> T:
             result: T = stop.value
             return result
         objective.prepare(queries)
+
+
+def finished(begin: Callable[P, Work[T]]) -> Callable[P, T]:
+    """The same function for one table alone: what it begins is done to its end."""
+
+    def done(*args: P.args, **options: P.kwargs) -> T:
+        return finish(begin(*args, **options))
+
+    done.__doc__ = begin.__doc__
+    return done
