@@ -104,6 +104,8 @@ class Checkpoint:
 class StageFiles:
     """The two generations of one stage."""
 
+    keeps = True
+
     def __init__(self, checkpoint: Checkpoint, name: str) -> None:
         self._checkpoint, self._name = checkpoint, name
         self._saved_at = monotonic()

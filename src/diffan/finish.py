@@ -99,8 +99,9 @@ def steps(
                 found = yield from refining(
                     ordering.order, table, settings=settings, context=context, place=place
                 )
-            record, arrays = freeze(found)
-            place.save(record, arrays if neighbours is None else {**arrays, "neighbours": neighbours})
+            if place.keeps:
+                record, arrays = freeze(found)
+                place.save(record, arrays if neighbours is None else {**arrays, "neighbours": neighbours})
         mended[:] = [found] if found.state is not None else []
         # A method's candidates were chosen along its own order; after a move they say nothing.
         candidates = ordering.candidates if found.order == ordering.order else None

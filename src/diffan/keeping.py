@@ -21,7 +21,10 @@ class Saved:
 
 
 class Stage(Protocol):
-    """One stage's place: what was saved last, and whether it is time to save again."""
+    """One stage's place: whether it keeps anything, what was saved last, and whether it is time to save again."""
+
+    @property
+    def keeps(self) -> bool: ...
 
     def load(self) -> Saved | None: ...
 
@@ -37,6 +40,8 @@ class Keeper(Protocol):
 
 
 class _Nowhere:
+    keeps = False
+
     def load(self) -> Saved | None:
         return None
 
@@ -52,6 +57,10 @@ class Tagged:
 
     def __init__(self, place: Stage, tag: Any) -> None:
         self._place, self._tag = place, tag  # the tag is plain JSON
+
+    @property
+    def keeps(self) -> bool:
+        return self._place.keeps
 
     def load(self) -> Saved | None:
         saved = self._place.load()

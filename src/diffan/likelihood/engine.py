@@ -28,9 +28,10 @@ from diffan.likelihood.exact import (
 )
 from diffan.likelihood.factors import inverse_factors
 from diffan.likelihood.fits import Fit
-from diffan.likelihood.kernel import ColumnKernels, sent, stacked_kernels
+from diffan.likelihood.kernel import ColumnKernels, kernel_matrix, multiplied, sent
 from diffan.likelihood.low_rank import BLOCK_CELLS, low_rank_residuals
 from diffan.likelihood.plan import Plan
+from diffan.likelihood.relaxation import relaxed_weights
 from diffan.threads import one_thread
 
 FloatArray = npt.NDArray[np.float64]
@@ -42,11 +43,11 @@ LOW_RANK_SQUARES = 12  # of landmarks x landmarks, those in double precision cou
 class Columns:
     """One table's columns on the device, and the bells between its stored rows."""
 
-    def __init__(self, rows: Tensor, n_nodes: int, plan: Plan, bandwidth: float) -> None:
+    def __init__(self, rows: Tensor, n_nodes: int, plan: Plan, bandwidths: Sequence[float]) -> None:
         """`rows` is [n, columns], of which the first `n_nodes` may be fitted; all may be parents."""
         self.points = rows.T.contiguous()  # [columns, n]
-        self.n_nodes, self.plan, self.bandwidth = n_nodes, plan, bandwidth
-        self.kernels = ColumnKernels(rows[: plan.stored_rows], bandwidth)
+        self.n_nodes, self.plan = n_nodes, plan
+        self.kernels = {h: ColumnKernels(rows[: plan.stored_rows], h) for h in bandwidths}
 
 
 class Wanted(NamedTuple):
@@ -55,23 +56,24 @@ class Wanted(NamedTuple):
     columns: Columns
     fit: Fit
     landmarks: int | None  # that its residuals are fitted with; None for all rows
-    residuals: bool
-    slopes: bool
+    residuals: bool = False
+    slopes: bool = False
+    weights: bool = False  # not a fit: its parents are candidates to be weighed
 
 
 class Batch(NamedTuple):
-    """Places among the wanted whose residuals were found, with these, and the same for slopes."""
+    """Places among the wanted whose residuals were found, with these, and the same for what ranks columns."""
 
     fitted: list[int]
     residuals: Tensor | None  # [fitted, n]
-    steep: list[int]
-    slopes: Tensor | None  # [steep, nodes]
+    ranked: list[int]
+    ranks: Tensor | None  # [ranked, nodes]: slopes, or weights
     failures: list[Tensor]  # a yes among them: some matrix could not be factored
 
     def at(self, places: Sequence[int]) -> Batch:
         """The same with places in a longer list, of which those given were solved."""
-        fitted, steep = ([places[k] for k in some] for some in (self.fitted, self.steep))
-        return self._replace(fitted=fitted, steep=steep)
+        fitted, ranked = ([places[k] for k in some] for some in (self.fitted, self.ranked))
+        return self._replace(fitted=fitted, ranked=ranked)
 
 
 Solver = Callable[[Sequence[Wanted]], Batch]
@@ -88,34 +90,34 @@ class Launched:
             if batch.residuals is not None:
                 by_rows.setdefault(batch.residuals.shape[1], []).append(batch)
         self._fitted = [place for some in by_rows.values() for batch in some for place in batch.fitted]
-        self._steep = [place for batch in found for place in batch.steep]
+        self._ranked = [place for batch in found for place in batch.ranked]
         of_rows = [
             statistics_of(torch.cat([batch.residuals for batch in some if batch.residuals is not None]))
             for some in by_rows.values()
         ]
-        slopes = [batch.slopes for batch in found if batch.slopes is not None]
+        ranks = [batch.ranks for batch in found if batch.ranks is not None]
         failures = [failed for batch in found for failed in batch.failures]
         self._statistics = _on_its_way(of_rows)
-        self._slopes = _on_its_way(slopes)
+        self._ranks = _on_its_way(ranks)
         self._failed = _on_its_way([failed[None] for failed in failures])
         self._arrived: Any = None
         if wanted and wanted[0].columns.points.is_cuda:
             self._arrived = torch.cuda.current_stream(wanted[0].columns.points.device).record_event()
 
     def collect(self) -> tuple[FloatArray, list[list[float] | None]]:
-        """Statistics [fits, 4] of the residuals, NaN where none were wanted, and slopes [nodes] where they were."""
+        """Statistics [fits, 4] of the residuals, NaN where none were wanted; slopes or weights [nodes] where they were."""
         if self._arrived is not None:
             self._arrived.synchronize()
         if self._failed is not None:
             require_factored(self._failed.any())
         statistics = np.full((self._count, 4), np.nan)
-        slopes: list[list[float] | None] = [None] * self._count
+        ranks: list[list[float] | None] = [None] * self._count
         if self._statistics is not None:
             statistics[self._fitted] = self._statistics.numpy()
-        if self._slopes is not None:
-            for place, row in zip(self._steep, self._slopes.double().tolist(), strict=True):
-                slopes[place] = row
-        return statistics, slopes
+        if self._ranks is not None:
+            for place, row in zip(self._ranked, self._ranks.double().tolist(), strict=True):
+                ranks[place] = row
+        return statistics, ranks
 
 
 def _on_its_way(parts: Sequence[Tensor]) -> Tensor | None:
@@ -124,7 +126,7 @@ def _on_its_way(parts: Sequence[Tensor]) -> Tensor | None:
 
 
 def solve(wanted: Sequence[Wanted], threads: int = 1) -> tuple[FloatArray, list[list[float] | None]]:
-    """Statistics [fits, 4] and slopes of fits, as `Launched` gives them, at once."""
+    """Statistics [fits, 4] and what ranks columns, as `Launched` gives them, at once."""
     return Launched(wanted, threads).collect()
 
 
@@ -150,23 +152,27 @@ def _shared_out(wanted: Sequence[Wanted]) -> Iterator[tuple[Solver, list[int]]]:
     """What can be solved at once, and how."""
     low_rank: dict[tuple[int, int, int], list[int]] = {}  # (rows, landmarks, parents) -> places
     exact: dict[tuple[int, int, bool], list[int]] = {}  # (rows, stored rows, with slopes) -> places
+    relaxed: dict[int, list[int]] = {}  # stored rows -> places
     for place, want in enumerate(wanted):
         plan = want.columns.plan
         if want.residuals and want.landmarks is not None:
             low_rank.setdefault((plan.rows, want.landmarks, len(want.fit.parents)), []).append(place)
-        if want.slopes or (want.residuals and want.landmarks is None):
+        if want.weights:
+            relaxed.setdefault(plan.stored_rows, []).append(place)
+        elif want.slopes or (want.residuals and want.landmarks is None):
             exact.setdefault((plan.rows, plan.stored_rows, want.slopes), []).append(place)
     on_cpu = bool(wanted) and wanted[0].columns.points.device.type == "cpu"
-    for places in exact.values():
-        size = 1 if on_cpu else wanted[places[0]].columns.plan.batch
-        yield from ((_exact, part) for part in _parts(places, size))
+    for solver, groups in ((_relaxed, relaxed.values()), (_exact, exact.values())):
+        for places in groups:
+            size = 1 if on_cpu else wanted[places[0]].columns.plan.batch
+            yield from ((solver, part) for part in _parts(places, size))
     for (rows, landmarks, _), places in low_rank.items():
         held = wanted[places[0]].columns.plan.batch_cells
         per_fit = LOW_RANK_TENSORS * rows * landmarks + LOW_RANK_SQUARES * landmarks**2
         size = max(1, CACHE_CELLS // (rows * landmarks) if on_cpu else held // per_fit)
         cells = held // LOW_RANK_TENSORS
-        solver = partial(_low_rank, cells=min(cells, BLOCK_CELLS) if on_cpu else cells)
-        yield from ((solver, part) for part in _parts(places, size))
+        in_blocks = partial(_low_rank, cells=min(cells, BLOCK_CELLS) if on_cpu else cells)
+        yield from ((in_blocks, part) for part in _parts(places, size))
 
 
 def _parts(places: list[int], size: int) -> Iterator[list[int]]:
@@ -188,15 +194,15 @@ def _in_parts(solver: Solver, wanted: Sequence[Wanted], places: list[int]) -> It
 
 def _low_rank(wanted: Sequence[Wanted], *, cells: int) -> Batch:
     """Residuals from landmarks; as many parents and landmarks for all."""
-    points = _gathered(wanted, [[*sorted(want.fit.parents), want.fit.node] for want in wanted])
+    points, targets = _gathered(wanted)
     failures: list[Tensor] = []
     residuals = low_rank_residuals(
-        points[:, :-1].mT,  # [fits, n, P]
-        points[:, -1].contiguous(),
+        points.mT,  # [fits, n, P]
+        targets.contiguous(),
         n_landmarks=wanted[0].landmarks or 0,
         ridge=sent([want.fit.kernel.ridge for want in wanted], points),
         interaction=sent([want.fit.kernel.interaction for want in wanted], points),
-        bandwidth=wanted[0].columns.bandwidth,
+        bandwidth=sent([want.fit.kernel.bandwidth for want in wanted], points),
         cells=cells,
         failures=failures,
     )
@@ -205,13 +211,8 @@ def _low_rank(wanted: Sequence[Wanted], *, cells: int) -> Batch:
 
 def _exact(wanted: Sequence[Wanted]) -> Batch:
     """Residuals where this engine is the one that counts, and slopes, which all want or none; on the stored rows."""
-    rows, steep = wanted[0].columns.plan.stored_rows, wanted[0].slopes
-    targets = _gathered(wanted, [[want.fit.node] for want in wanted])[:, 0, :rows]  # [fits, rows]
-    kernels = stacked_kernels(
-        [[want.columns.kernels.each[p] for p in sorted(want.fit.parents)] for want in wanted],
-        [want.fit.kernel.interaction for want in wanted],
-        targets.new_empty((len(wanted), rows, rows)),
-    )
+    steep = wanted[0].slopes
+    kernels, targets = _kernels(wanted)
     shifted = kernels.clone() if steep else kernels
     ridges = sent([want.fit.kernel.ridge for want in wanted], targets)
     shifted.diagonal(dim1=-2, dim2=-1).add_(ridges[:, None])
@@ -223,25 +224,59 @@ def _exact(wanted: Sequence[Wanted]) -> Batch:
     inverses = inverse(shifted, failures)
     residuals = leave_one_out(inverses, targets)[_index(mine, targets)] if mine else None
     weights = likelihood_slope_weights(inverses, targets).mul_(kernels)
-    slopes = [
-        of_one[0].columns.kernels.slopes(weights[first : first + len(of_one)], of_one[0].columns.n_nodes)
-        for first, of_one in _by_table(wanted)
-    ]
+    slopes = targets.new_empty((len(wanted), wanted[0].columns.n_nodes))
+    for bells, some in _by_bells(wanted):
+        chosen = slice(some[0], some[-1] + 1) if some[-1] - some[0] < len(some) else _index(some, weights)
+        slopes[chosen] = bells.slopes(weights[chosen], slopes.shape[1])
     shares = sent([0.5 * want.fit.kernel.interaction for want in wanted], targets)
-    everyone = list(range(len(wanted)))
-    return Batch(mine, residuals, everyone, torch.cat(slopes) * shares[:, None], failures)
+    return Batch(mine, residuals, list(range(len(wanted))), slopes * shares[:, None], failures)
 
 
-def _gathered(wanted: Sequence[Wanted], columns: Sequence[Sequence[int]]) -> Tensor:
-    """Some columns of each fit's own table, as many of each: [fits, columns, n]."""
-    tables = [of_one[0].columns.points for _, of_one in _by_table(wanted)]
-    offsets, below = list[int](), 0
-    for (_, of_one), points in zip(_by_table(wanted), tables, strict=True):
-        offsets += [below] * len(of_one)
-        below += len(points)
-    stacked = tables[0] if len(tables) == 1 else torch.cat(tables)
-    places = [[offset + k for k in own] for offset, own in zip(offsets, columns, strict=True)]
-    return stacked[_index(places, stacked)]
+def _relaxed(wanted: Sequence[Wanted]) -> Batch:
+    """The weights of everyone's candidates, from the stored rows."""
+    rows, n_nodes = wanted[0].columns.plan.stored_rows, wanted[0].columns.n_nodes
+    points, targets = _gathered(wanted)
+    failures: list[Tensor] = []
+    weights = relaxed_weights(points[..., :rows].mT.contiguous(), targets[:, :rows], failures)
+    filled = [
+        own + [n_nodes] * (points.shape[1] - len(own))
+        for want in wanted
+        for own in (sorted(want.fit.parents),)
+    ]
+    ranks = weights.new_zeros((len(wanted), n_nodes + 1)).scatter_(1, _index(filled, weights), weights)
+    return Batch([], None, list(range(len(wanted))), ranks[:, :n_nodes], failures)
+
+
+def _kernels(wanted: Sequence[Wanted]) -> tuple[Tensor, Tensor]:
+    """K_P between the stored rows, and the targets there: [fits, rows, rows] and [fits, rows]."""
+    rows = wanted[0].columns.plan.stored_rows
+    if wanted[0].columns.points.is_cuda:
+        points, targets = _gathered(wanted)
+        rows_of = points[..., :rows].mT  # [fits, rows, P]
+        shares = sent([want.fit.kernel.interaction for want in wanted], points)
+        widths = sent([want.fit.kernel.bandwidth for want in wanted], points)
+        return kernel_matrix(rows_of, rows_of, shares, widths), targets[:, :rows]
+    targets = torch.stack([want.columns.points[want.fit.node, :rows] for want in wanted])
+    kernels = targets.new_ones((len(wanted), rows, rows))
+    for product, want in zip(kernels.unbind(0), wanted, strict=True):
+        bells = want.columns.kernels[want.fit.kernel.bandwidth].each
+        multiplied(product, (bells[p] for p in sorted(want.fit.parents)), want.fit.kernel.interaction)
+    return kernels, targets
+
+
+def _gathered(wanted: Sequence[Wanted]) -> tuple[Tensor, Tensor]:
+    """Each fit's parents and its node: [fits, most parents, n], filled up with columns of zeros, and [fits, n]."""
+    tables = [of_one[0].columns.points for of_one in _by_table(wanted)]
+    zeros, most = sum(map(len, tables)), max(len(want.fit.parents) for want in wanted)
+    stacked = torch.cat([*tables, tables[0].new_zeros((1, tables[0].shape[1]))])
+    places, offset = list[list[int]](), 0
+    for of_one in _by_table(wanted):
+        for want in of_one:
+            own = [offset + p for p in sorted(want.fit.parents)]
+            places.append([*own, *[zeros] * (most - len(own)), offset + want.fit.node])
+        offset += len(of_one[0].columns.points)
+    found = stacked[_index(places, stacked)]
+    return found[:, :-1], found[:, -1]
 
 
 def _index(places: Sequence[int] | Sequence[Sequence[int]], into: Tensor) -> Tensor:
@@ -250,10 +285,16 @@ def _index(places: Sequence[int] | Sequence[Sequence[int]], into: Tensor) -> Ten
     return here if into.device.type == "cpu" else here.pin_memory().to(into.device, non_blocking=True)
 
 
-def _by_table(wanted: Sequence[Wanted]) -> Iterator[tuple[int, list[Wanted]]]:
-    """Runs of fits over the same table, with the place of the first."""
-    first = 0
+def _by_table(wanted: Sequence[Wanted]) -> Iterator[list[Wanted]]:
+    """Runs of fits over the same table."""
     for _, run in groupby(wanted, key=lambda want: id(want.columns)):
-        of_one = list(run)
-        yield first, of_one
-        first += len(of_one)
+        yield list(run)
+
+
+def _by_bells(wanted: Sequence[Wanted]) -> Iterator[tuple[ColumnKernels, list[int]]]:
+    """Places of fits over the same table with the same bandwidth, and that table's bells."""
+    found: dict[int, tuple[ColumnKernels, list[int]]] = {}
+    for place, want in enumerate(wanted):
+        bells = want.columns.kernels[want.fit.kernel.bandwidth]
+        found.setdefault(id(bells), (bells, []))[1].append(place)
+    yield from found.values()

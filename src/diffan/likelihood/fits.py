@@ -9,19 +9,24 @@ NOBODY: Parents = frozenset()
 
 
 class Kernel(NamedTuple):
-    """What a node's regression may choose: how joint its function is and how much of it is noise."""
+    """What a node's regression may choose: how joint and how smooth its function is, and how much of it is noise."""
 
     interaction: float
     ridge: float
+    bandwidth: float = 1.0
 
 
 class Query(NamedTuple):
-    """A fit that is wanted: its objective, and its slopes towards every further column if asked for."""
+    """A fit that is wanted: its objective, and its slopes towards every further column if asked for.
+
+    With `weights`, not a fit but what a relaxation makes of these parents, all of them candidates.
+    """
 
     node: int
     parents: Parents
     slopes: bool = False
     kernel: Kernel | None = None  # None: the node's own
+    weights: bool = False
 
 
 class Fit(NamedTuple):

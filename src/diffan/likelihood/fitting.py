@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from diffan.likelihood.fits import Kernel, Parents, Query
 from diffan.likelihood.objective import Objective
 from diffan.likelihood.search import Search, in_step
+from diffan.likelihood.settings import LikelihoodSettings
 from diffan.likelihood.work import Work
 
 NOISY = 1.0  # ridge of a node without parents: had it a clear function of a few columns, they would have been found
@@ -15,53 +16,49 @@ NOISY = 1.0  # ridge of a node without parents: had it a clear function of a few
 def fit_kernels(objective: Objective, parent_sets: Sequence[Parents]) -> Work[list[int]]:
     """Give every node with parents its best kernel; returns the nodes whose kernel changed."""
     before = list(objective.kernels)
-    searches = [_best_kernel(objective, j, parents) for j, parents in enumerate(parent_sets)]
-    found = yield from in_step(searches, objective)
+    with_parents = [j for j, parents in enumerate(parent_sets) if parents]
+    searches = [_best_kernel(objective, j, parent_sets[j]) for j in with_parents]
+    fitted = dict(zip(with_parents, (yield from in_step(searches, objective)), strict=True))
+    objective.ready = _for_the_others(objective.settings, list(fitted.values()))
+    found = [fitted.get(j, objective.ready) for j in range(len(parent_sets))]
     objective.kernels = found
     return [j for j, kernel in enumerate(found) if kernel != before[j]]
 
 
 def _best_kernel(objective: Objective, node: int, parents: Parents) -> Search[Kernel]:
-    """One choice after the other, each along its grid from where it stands, until neither improves.
+    """The steepest step along any of the grids from where it stands, again and again until none improves.
 
-    With fewer than two parents there is no interaction to measure: such a node is made ready for a joint function,
-    the kind whose parents are hardest to find.
+    With one parent there is no interaction to measure: such a node is made ready for a joint function, the kind whose
+    parents are hardest to find.
     """
-    settings = objective.settings
-    joint = max(settings.kernel_interactions)
-    if not parents:
-        return Kernel(joint, NOISY if NOISY in settings.kernel_ridges else max(settings.kernel_ridges))
-    best = objective.kernels[node]
-    interactions: tuple[float, ...] = settings.kernel_interactions
+    settings, best = objective.settings, objective.kernels[node]
+    grids = {
+        "interaction": sorted(settings.kernel_interactions),
+        "ridge": sorted(settings.kernel_ridges),
+        "bandwidth": sorted(settings.kernel_bandwidths),
+    }
     if len(parents) == 1:
-        best, interactions = best._replace(interaction=joint), (joint,)
-    grids: tuple[tuple[str, tuple[float, ...]], ...] = (
-        ("ridge", tuple(sorted(settings.kernel_ridges))),
-        ("interaction", tuple(sorted(interactions))),
-    )
+        grids["interaction"] = grids["interaction"][-1:]
+        best = best._replace(interaction=grids["interaction"][0])
     while True:
-        start = best
-        for name, grid in grids:
-            for step in (1, -1):
-                best = yield from _climb(objective, node, parents, best, name, grid, step)
-        if best == start:
+        trials = [best, *_one_step_from(best, grids)]
+        yield [Query(node, parents, kernel=trial) for trial in trials]
+        found = min(trials, key=lambda trial: objective.value(node, parents, trial))
+        if found == best:
             return best
+        best = found
 
 
-def _climb(
-    objective: Objective,
-    node: int,
-    parents: Parents,
-    best: Kernel,
-    name: str,
-    grid: tuple[float, ...],
-    step: int,
-) -> Search[Kernel]:
-    place = grid.index(getattr(best, name)) + step
-    while 0 <= place < len(grid):
-        trial = best._replace(**{name: grid[place]})
-        yield [Query(node, parents, kernel=best), Query(node, parents, kernel=trial)]
-        if objective.value(node, parents, trial) >= objective.value(node, parents, best):
-            return best
-        best, place = trial, place + step
-    return best
+def _one_step_from(kernel: Kernel, grids: dict[str, list[float]]) -> Iterator[Kernel]:
+    for name, grid in grids.items():
+        place = grid.index(getattr(kernel, name))
+        for there in (place - 1, place + 1):
+            if 0 <= there < len(grid):
+                yield kernel._replace(**{name: grid[there]})
+
+
+def _for_the_others(settings: LikelihoodSettings, fitted: Sequence[Kernel]) -> Kernel:
+    """For nodes without parents: ready for a joint function in noise, of the bandwidth that most others have."""
+    widths = sorted(kernel.bandwidth for kernel in fitted) or sorted(settings.kernel_bandwidths)
+    ridge = NOISY if NOISY in settings.kernel_ridges else max(settings.kernel_ridges)
+    return Kernel(max(settings.kernel_interactions), ridge, widths[len(widths) // 2])

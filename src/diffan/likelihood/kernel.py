@@ -4,16 +4,18 @@ r"""The kernel over a parent set: a product of one-dimensional kernels, each mix
 
 Multiplied out it is a sum of joint kernels over all subsets of P, with weight c for every column that takes part: a
 small c favours functions of few columns at a time (smooth, close to additive), c near 1 the joint function of all
-columns. Each node takes the c that predicts it best. Adding a column multiplies by one factor, so the bells are
-stored and no exponential is taken twice.
+columns. Each node takes the c and the h that predict it best. Adding a column multiplies by one factor, so on a CPU the
+bells are stored and no exponential is taken twice; a GPU takes exponentials faster than it reads its memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 Scalars = float | Tensor
 """One number for all fits of a stack, or one for each, [fits]."""
@@ -37,16 +39,61 @@ def multiplied(product: Tensor, bells: Iterable[Tensor], interaction: float) -> 
     return product.mul_((1.0 - interaction) ** count)
 
 
-def kernel_matrix(left: Tensor, right: Tensor, interaction: Scalars, bandwidth: float) -> Tensor:
-    """K_P between two sets of points given as the columns in P alone: [..., n, |P|] and [..., m, |P|] -> [..., n, m]."""
-    bells = (bell(left[..., k], right[..., k], bandwidth) for k in range(left.shape[-1]))
+def kernel_matrix(left: Tensor, right: Tensor, interaction: Scalars, bandwidth: Scalars) -> Tensor:
+    """K_P between two sets of points given as the columns in P alone: [..., n, |P|] and [..., m, |P|] -> [..., n, m].
+
+    A stack of fits may have an interaction and a bandwidth for each; a column of zeros counts for nothing.
+    """
+    left, right = (points / _spread(bandwidth) for points in (left, right))
+    if left.is_cuda and left.dim() == 3:
+        return _fused_kernel(left, right, torch.as_tensor(interaction, device=left.device))
+    bells = (bell(left[..., k], right[..., k], 1.0) for k in range(left.shape[-1]))
     ones = left.new_ones((*left.shape[:-1], right.shape[-2]))
     if not isinstance(interaction, Tensor):
         return multiplied(ones, bells, interaction)
-    share = interaction[:, None, None]
+    share = _spread(interaction)
     for one in bells:
         ones.mul_(one.mul_(share).add_(1.0 - share))
     return ones
+
+
+def _spread(scalars: Scalars) -> Scalars:
+    """A number for each fit, beside [fits, n, m]."""
+    return scalars[:, None, None] if isinstance(scalars, Tensor) else scalars
+
+
+AT_ONCE = 3  # columns that one launch multiplies in: what a jitted function may take
+FACTORS = """
+template <typename T> T factors(T product, T share, T a, T b, T c, T d, T e, T f) {
+    T rest = T(1) - share;
+    T first = rest + share * exp(T(-0.5) * (a - b) * (a - b));
+    T second = rest + share * exp(T(-0.5) * (c - d) * (c - d));
+    return product * first * second * (rest + share * exp(T(-0.5) * (e - f) * (e - f)));
+}
+"""
+
+
+@cache
+def _factors() -> Callable[..., Tensor]:
+    """Three factors of the kernel in one pass over memory; compiled by the GPU's own library when first called."""
+    made: Callable[..., Tensor] = torch.cuda.jiterator._create_jit_fn(FACTORS)
+    return made
+
+
+def _fused_kernel(left: Tensor, right: Tensor, interaction: Tensor) -> Tensor:
+    """K_P on a GPU: [fits, n, |P|] and [fits, m, |P|] -> [fits, n, m]."""
+    missing = -left.shape[-1] % AT_ONCE
+    here, there = (functional.pad(points, (0, missing)).unbind(-1) for points in (left, right))
+    product = left.new_ones((len(left), left.shape[1], right.shape[1]) if not here else (1, 1, 1))
+    share = interaction.to(left.dtype).view(-1, 1, 1)
+    for k in range(0, len(here), AT_ONCE):
+        pairs = [
+            points[:, :, None] if side == 0 else points[:, None, :]
+            for j in range(k, k + AT_ONCE)
+            for side, points in enumerate((here[j], there[j]))
+        ]
+        product = _factors()(product, share, *pairs)
+    return product
 
 
 class ColumnKernels:
@@ -66,41 +113,6 @@ class ColumnKernels:
         """<weights, bells_p - 1> for the first columns: weights [fits, n, n] -> [fits, columns]."""
         flat = weights.flatten(1)  # [fits, n^2]
         return flat @ self.bells[:columns].view(columns, -1).T - flat.sum(dim=1, keepdim=True)
-
-
-def stacked_kernels(bells: Sequence[Sequence[Tensor]], interactions: Sequence[float], out: Tensor) -> Tensor:
-    """K_P for many sets P at once, each given as its bells [n, n], written to `out` [sets, n, n]; ones for an empty set."""
-    out.fill_(1.0)
-    if out.device.type != "cpu":
-        return multiplied_together(out, bells, interactions)
-    for product, own, interaction in zip(out.unbind(0), bells, interactions, strict=True):
-        multiplied(product, own, interaction)
-    return out
-
-
-def multiplied_together(
-    stack: Tensor, bells: Sequence[Sequence[Tensor]], interactions: Sequence[float]
-) -> Tensor:
-    """`multiplied` for every product of a stack [sets, n, n], in place.
-
-    A pass multiplies one further bell into every product that has one, in a few launches for all of them.
-    """
-    products = stack.unbind(0)
-    largest_first = sorted(range(len(bells)), key=lambda j: -len(bells[j]))
-    joint = [j for j in largest_first if interactions[j] == 1.0]
-    mixed = [j for j in largest_first if interactions[j] < 1.0]
-    ratios = [interactions[j] / (1.0 - interactions[j]) for j in mixed]
-    for k in range(max(map(len, bells), default=0)):
-        for some in (joint, mixed):
-            while some and len(bells[some[-1]]) <= k:
-                some.pop()
-            into, by = [products[j] for j in some], [bells[j][k] for j in some]
-            if some is joint and some:
-                torch._foreach_mul_(into, by)
-            elif some:
-                torch._foreach_addcmul_(into, into, by, ratios[: len(some)])
-    scale = [(1.0 - c) ** len(own) if c < 1.0 else 1.0 for own, c in zip(bells, interactions, strict=True)]
-    return stack.mul_(sent(scale, stack)[:, None, None])
 
 
 def sent(values: Sequence[float], like: Tensor) -> Tensor:

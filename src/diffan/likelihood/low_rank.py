@@ -28,13 +28,13 @@ def low_rank_residuals(
     n_landmarks: int,
     ridge: Scalars,
     interaction: Scalars,
-    bandwidth: float,
+    bandwidth: Scalars,
     cells: int = BLOCK_CELLS,
     failures: list[Tensor] | None = None,
 ) -> Tensor:
     """Residuals of `target` [..., n] given the columns `points` [..., n, |P|]; the first rows serve as landmarks.
 
-    A stack of fits has a ridge and an interaction for each, [fits]. No more than `cells` kernel values are held at once:
+    A stack of fits has a ridge, an interaction and a bandwidth for each, [fits]. No more than `cells` kernel values are held at once:
     larger fits go through their rows in blocks, twice. Whether a system could not be factored is left in `failures` for the
     caller to look at when the device is done, or raised at once without such a list.
     """

@@ -61,12 +61,14 @@ class Objective:
         shadows = [rng.permutation(used[:, k % d]) for k in range(n_shadows)]
         columns = np.column_stack([used, *shadows])
         rows = torch.tensor(columns, dtype=torch.float32, device=device)  # [n, d + shadows]
-        self.columns = Columns(rows, d, self.plan, settings.kernel_bandwidth)
+        self.columns = Columns(rows, d, self.plan, settings.kernel_bandwidths)
         self.threads = threads
         self._landmarks = [self._landmarks_for(size) for size in range(d + n_shadows + 1)]
         self._statistics: dict[Key, Statistics] = {}
         self._slopes: dict[Key, list[float]] = {}
+        self._weights: dict[tuple[int, Parents], list[float]] = {}
         self.kernels = [_middle(settings)] * d
+        self.ready = _middle(settings)  # of a node without parents
         self.gaussian = settings.entropy != "spacing"
         self.n_fits = 0
         self._alone: list[Statistics] = statistics_of(self.columns.points[:d]).tolist()
@@ -89,8 +91,14 @@ class Objective:
         """
         return self._slopes[node, self.kernels[node], parents]
 
+    def weights(self, node: int, candidates: Parents) -> list[float]:
+        """What a relaxation makes of the candidates, [d]; heavy is promising."""
+        return self._weights[node, candidates]
+
     def knows(self, query: Query) -> bool:
-        node, parents, slopes, kernel = query
+        node, parents, slopes, kernel, weights = query
+        if weights:
+            return (node, parents) in self._weights
         fit = (node, kernel or self.kernels[node], parents)
         return (not slopes or fit in self._slopes) and (not parents or fit in self._statistics)
 
@@ -109,9 +117,12 @@ class Objective:
             row[list(fit.parents)] = True
         unknown = (np.nan,) * 4
         steep = [k for k, fit in enumerate(fits) if fit in self._slopes]
+        weighed = np.zeros((len(self._weights), self.n_nodes), dtype=np.bool_)
+        for row, (_, candidates) in zip(weighed, self._weights, strict=True):
+            row[list(candidates)] = True
         return {
             "nodes": np.array([fit.node for fit in fits], dtype=np.int64),
-            "fit_kernels": np.array([fit.kernel for fit in fits], dtype=np.float64).reshape(-1, 2),
+            "fit_kernels": np.array([fit.kernel for fit in fits], dtype=np.float64).reshape(-1, 3),
             "members": members,
             "solved": np.array([fit in self._statistics for fit in fits], dtype=np.bool_),
             "statistics": np.array([self._statistics.get(fit, unknown) for fit in fits], float).reshape(
@@ -119,7 +130,10 @@ class Objective:
             ),
             "steep": np.array(steep, dtype=np.int64),
             "slopes": np.array([self._slopes[fits[k]] for k in steep], float).reshape(-1, self.n_nodes),
-            "kernels": np.array(self.kernels, dtype=np.float64),
+            "weighed_nodes": np.array([node for node, _ in self._weights], dtype=np.int64),
+            "weighed": weighed,
+            "weights": np.array(list(self._weights.values()), float).reshape(-1, self.n_nodes),
+            "kernels": np.array([*self.kernels, self.ready], dtype=np.float64),
             "gaussian": np.array([self.gaussian]),
             "n_fits": np.array([self.n_fits]),
         }
@@ -137,7 +151,10 @@ class Objective:
                 self._statistics[fit] = tuple(found)
         for k, slopes in zip(arrays["steep"].tolist(), arrays["slopes"].tolist(), strict=True):
             self._slopes[fits[k]] = slopes
-        self.kernels = [Kernel(*kernel) for kernel in arrays["kernels"].tolist()]
+        weighed = (arrays[name].tolist() for name in ("weighed_nodes", "weights"))
+        for row, node, weights in zip(arrays["weighed"], *weighed, strict=True):
+            self._weights[node, frozenset(np.flatnonzero(row).tolist())] = weights
+        *self.kernels, self.ready = (Kernel(*kernel) for kernel in arrays["kernels"].tolist())
         self.gaussian, self.n_fits = bool(arrays["gaussian"][0]), int(arrays["n_fits"][0])
 
     # ---- computing ----------------------------------------------------------------------------
@@ -149,23 +166,33 @@ class Objective:
     def missing(self, queries: Iterable[Query]) -> list[Wanted]:
         """What is not known yet of these, each fit once."""
         steep: dict[Key, bool] = {}
+        weighed: dict[tuple[int, Parents], None] = {}
         for query in queries:
             if not self.knows(query):
-                node, parents, slopes, kernel = query
-                key = (node, kernel or self.kernels[node], parents)
-                steep[key] = slopes or steep.get(key, False)
-        return [
+                node, parents, slopes, kernel, weights = query
+                if weights:
+                    weighed[node, parents] = None
+                else:
+                    key = (node, kernel or self.kernels[node], parents)
+                    steep[key] = slopes or steep.get(key, False)
+        fits = [
             self._wanted(Fit(*key), bool(key[2]) and key not in self._statistics, slopes)
             for key, slopes in steep.items()
         ]
+        return fits + [
+            Wanted(self.columns, Fit(node, self.kernels[node], candidates), None, weights=True)
+            for node, candidates in weighed
+        ]
 
-    def take(self, fit: Fit, statistics: Statistics | None, slopes: list[float] | None) -> None:
-        """Keep what was computed for a fit."""
-        if statistics is not None:
-            self._statistics[fit] = statistics
+    def take(self, want: Wanted, statistics: Statistics, ranks: list[float] | None) -> None:
+        """Keep what was computed."""
+        if want.residuals:
+            self._statistics[want.fit] = statistics
             self.n_fits += 1
-        if slopes is not None:
-            self._slopes[fit] = slopes
+        if want.weights and ranks is not None:
+            self._weights[want.fit.node, want.fit.parents] = ranks
+        elif ranks is not None:
+            self._slopes[want.fit] = ranks
 
     def residuals(self, parent_sets: Sequence[Parents]) -> Tensor:
         """The residuals of every node given its set, [d, n]; fitted anew at each call."""
@@ -214,11 +241,11 @@ class Preparing:
 
     def keep(self) -> None:
         """Wait for the answers and give each objective its own."""
-        statistics, slopes = self._launched.collect()
-        for objective, want, found, steep in zip(
-            self._owners, self._wanted, statistics.tolist(), slopes, strict=True
+        statistics, ranks = self._launched.collect()
+        for objective, want, found, ranked in zip(
+            self._owners, self._wanted, statistics.tolist(), ranks, strict=True
         ):
-            objective.take(want.fit, tuple(found) if want.residuals else None, steep)
+            objective.take(want, tuple(found), ranked)
 
 
 def _drawn_rows(values: FloatArray, count: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
@@ -231,6 +258,8 @@ def _drawn_rows(values: FloatArray, count: int, rng: np.random.Generator) -> npt
 
 
 def _middle(settings: LikelihoodSettings) -> Kernel:
-    """Where every node starts: the middle of what it may choose from."""
+    """Where every node starts: the middle of what it may choose from, the smoothest bandwidth."""
     interactions, ridges = sorted(settings.kernel_interactions), sorted(settings.kernel_ridges)
-    return Kernel(interactions[len(interactions) // 2], ridges[(len(ridges) - 1) // 2])
+    return Kernel(
+        interactions[len(interactions) // 2], ridges[(len(ridges) - 1) // 2], max(settings.kernel_bandwidths)
+    )

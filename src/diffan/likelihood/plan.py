@@ -22,13 +22,14 @@ class Plan:
     """Rows used in all, rows whose kernels are stored, and the size of a batch of exact fits.
 
     Exact fits need every row's kernels; when only some are stored, those rank candidates and the fits are low-rank.
-    Stored kernels take 4 * columns * rows^2 bytes.
+    Stored kernels take 4 * columns * rows^2 bytes for each bandwidth.
     """
 
     rows: int
     stored_rows: int
     batch: int
     batch_cells: int  # numbers in single precision that a batch of fits may hold in all
+    bandwidths: int  # whose kernels are stored
 
     @property
     def exact(self) -> bool:
@@ -36,7 +37,7 @@ class Plan:
 
     def kernel_bytes(self, n_columns: int) -> int:
         """What the stored kernels take."""
-        return SINGLE * n_columns * self.stored_rows**2
+        return SINGLE * n_columns * self.stored_rows**2 * self.bandwidths
 
 
 def kernels_held(device: torch.device, settings: LikelihoodSettings) -> int:
@@ -49,9 +50,11 @@ def plan_for(n_rows: int, n_columns: int, device: torch.device, settings: Likeli
     """The plan for a table of that size on that device; `n_columns` counts shuffled columns too."""
     gpu = device.type != "cpu"
     more = GPU_MEMORY if gpu else 1
-    floor = settings.exact_rows_gpu if gpu else settings.exact_rows
-    rows = min(n_rows, settings.max_rows, max(floor, more * settings.row_budget // n_columns**2))
-    affordable = int(math.sqrt(kernels_held(device, settings) / (SINGLE * n_columns)))
+    rows = min(
+        n_rows, settings.max_rows, max(settings.least_rows, more * settings.row_budget // n_columns**2)
+    )
+    bandwidths = len(settings.kernel_bandwidths)
+    affordable = int(math.sqrt(kernels_held(device, settings) / (SINGLE * n_columns * bandwidths)))
     limit = settings.exact_rows_gpu if gpu else settings.exact_rows
     exact = rows <= (affordable if settings.engine == "exact" else min(affordable, limit))
     if settings.engine == "exact" and not exact:
@@ -64,4 +67,4 @@ def plan_for(n_rows: int, n_columns: int, device: torch.device, settings: Likeli
     else:
         stored = rows
     cells = more * settings.batch_memory_mb * 2**20 // SINGLE
-    return Plan(rows, stored, max(1, cells // (stored**2 * MATRICES_PER_FIT)), cells)
+    return Plan(rows, stored, max(1, cells // (stored**2 * MATRICES_PER_FIT)), cells, bandwidths)

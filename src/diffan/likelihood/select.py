@@ -16,6 +16,7 @@ from diffan.context import Context
 from diffan.evidence import EdgeEvidence
 from diffan.likelihood.dependence import dependence_warning
 from diffan.likelihood.fits import Parents, Query
+from diffan.likelihood.fitting import fit_kernels
 from diffan.likelihood.moves import BoolArray, State
 from diffan.likelihood.null import FloatArray, NullModel, shuffled_falls
 from diffan.likelihood.passes import run_passes
@@ -62,6 +63,8 @@ def selecting(
                 timings={},
             )
         yield from state.reselect(plain, leap=True)
+        changed = yield from fit_kernels(state.objective, state.parents)
+        yield from state.reselect(changed, leap=False)
         task.advance(note="parents found")
         nats = yield from _settled_evidence(state)
         null = NullModel.fit((yield from shuffled_falls(state.objective, state.parents)))

@@ -22,7 +22,7 @@ class LikelihoodSettings:
 
     # measured: from near additive to joint functions of all parents; each node takes its own
     kernel_interactions: tuple[float, ...] = (0.2, 0.5, 0.85)
-    kernel_bandwidth: float = 1.0  # measured: in standard deviations of a column
+    kernel_bandwidths: tuple[float, ...] = (0.7, 1.0)  # measured: in standard deviations of a column
     # measured: noise variance over signal variance; each node takes its own
     kernel_ridges: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0)
     entropy: EntropyKind = "auto"  # Gaussian unless the residuals' skewness or kurtosis object
@@ -33,7 +33,8 @@ class LikelihoodSettings:
     null_fits: int = 200  # choice: fits to shuffled columns, pooled over nodes, that the null is learnt from
 
     shortlist: int = 2  # measured: candidates fitted at each step, those with the steepest likelihood
-    leaps: tuple[int, ...] = (3, 6, 12, 24)  # measured: parents tried at once when none pays alone
+    # measured: how many of the heaviest columns of a relaxation are tried at once when none pays alone; then those in between
+    leaps: tuple[int, ...] = (3, 5, 8, 12, 18)
     first_rows: int = 500  # measured: rows of the first pass, which makes the large moves cheaply
     first_nats: float = 8.0  # measured: what an edge and a move must pay in the first pass
     max_sweeps: int = 50  # choice: a safeguard; a handful of sweeps is usual
@@ -49,6 +50,7 @@ class LikelihoodSettings:
     max_rows: int = 20_000  # choice: more rows are thinned to this many
     # choice: bound on rows times squared columns, as the search asks for about that many fits; 8 times that on a GPU
     row_budget: int = 4_000_000
+    least_rows: int = 1000  # choice: that are used however many columns there are
     kernel_memory_mb: int = 1024  # choice: bound on the stored column kernels; 8 times that on a GPU
     batch_memory_mb: int = 512  # choice: bound on the matrices of one batch of fits; 8 times that on a GPU
 
@@ -56,10 +58,11 @@ class LikelihoodSettings:
         one_of(self, "entropy", get_args(EntropyKind))
         one_of(self, "engine", get_args(Engine))
         _numbers(self, "kernel_interactions", most=1.0)
+        _numbers(self, "kernel_bandwidths", most=1e3)
         _numbers(self, "kernel_ridges", most=1e3)
         for name in ("leaps", "kernel_landmarks"):
             _numbers(self, name, most=1e6, whole=True)
-        for name in ("kernel_bandwidth", "move_nats", "edge_nats", "first_nats"):
+        for name in ("move_nats", "edge_nats", "first_nats"):
             _positive(self, name, below=math.inf)
         _positive(self, "edge_fdr", below=1.0)
         for name in (
@@ -71,7 +74,15 @@ class LikelihoodSettings:
             "batch_memory_mb",
         ):
             whole(self, name, least=1)
-        for name in ("exact_rows", "exact_rows_gpu", "max_landmarks", "scout_rows", "max_rows", "first_rows"):
+        for name in (
+            "exact_rows",
+            "exact_rows_gpu",
+            "max_landmarks",
+            "scout_rows",
+            "max_rows",
+            "first_rows",
+            "least_rows",
+        ):
             whole(self, name, least=10)
 
 

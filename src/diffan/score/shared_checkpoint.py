@@ -65,6 +65,10 @@ class _TeamStage:
     def __init__(self, own: Stage | None, team: Team) -> None:
         self._own, self._team = own, team
 
+    @property
+    def keeps(self) -> bool:
+        return self._own is not None
+
     def load(self) -> Saved | None:
         from safetensors.numpy import load, save
 

@@ -7,7 +7,7 @@ what one process would have computed, up to the order of additions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import torch
@@ -79,5 +79,7 @@ def joined(device: str) -> Iterator[tuple[str, bool]]:
         if own.startswith("cuda"):
             torch.cuda.set_device(own)  # what is sent between processes goes by it
         yield own, rank == 0
+        with suppress(RuntimeError):  # no one leaves while others still talk; who failed has left already
+            torch.distributed.barrier()
     finally:
         torch.distributed.destroy_process_group()
