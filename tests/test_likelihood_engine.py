@@ -123,7 +123,7 @@ def test_the_gradient_of_a_relaxation_is_that_of_its_likelihood() -> None:
     shifted = kernel + place[0, -1].exp() * torch.eye(40).double()
     scale = targets[0] @ torch.linalg.solve(shifted, targets[0]) / 40
     (-20 * scale.log() - 0.5 * torch.logdet(shifted)).backward()
-    torch.testing.assert_close(gradient(points, targets, place.detach(), None), place.grad)
+    torch.testing.assert_close(gradient(points, targets, place.detach()), place.grad)
 
 
 def test_a_relaxation_finds_columns_that_show_nothing_alone() -> None:

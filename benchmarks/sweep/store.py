@@ -17,6 +17,7 @@ from sweep.machine import code_digest
 from sweep.work import sid_if_possible
 
 FORMAT = 1
+USUALLY_NONE = ("extra", "warnings")  # counts of a graph that are left out where they are 0
 LARGEST_PACKED = 1_000_000  # bytes that may be committed
 
 
@@ -104,6 +105,9 @@ def _line(record: Record, machine: int, sets: dict[str, Any]) -> str:
             shared[once] = result.pop(once)
     if "order" in result:
         result["order"] = " ".join(map(str, result["order"]))
+    for count in USUALLY_NONE:
+        if result.get(count) == 0:
+            result.pop(count)
     line = {**record, "settings": {k: v for k, v in settings.items() if v not in ({}, 0, "discover")}}
     line |= {"machine": machine}
     if result:
@@ -134,6 +138,8 @@ def _record(line: dict[str, Any], header: dict[str, Any]) -> Record:
         result |= {size: shared[size] for size in ("nodes", "edges") if size in shared}
         if "graph" in result:
             result["truth"] = shared["truth"]
+            known = () if "from" in record["machine"] else USUALLY_NONE  # older scripts counted no warnings
+            result = dict.fromkeys(known, 0) | {"extra": 0} | result
         if "sortability" in shared and ("graph" in result or "order" in result):
             result["sortability"] = shared["sortability"]
         record["result"] = result

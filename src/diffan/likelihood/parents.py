@@ -37,7 +37,7 @@ def choose_parents(
     leap: bool = True,
 ) -> Search[Parents]:
     """The best set found from `start`; candidates outside it may enter, all but `required` may leave."""
-    choice = _Choice(objective, node, frozenset(candidates) - required, required, price)
+    choice = Choice(objective, node, frozenset(candidates) - required, required, price)
     current = yield from choice.shrink((start & choice.free) | required)
     while True:
         grown = yield from choice.grow(current)
@@ -48,7 +48,7 @@ def choose_parents(
         current = yield from choice.shrink(grown)
 
 
-class _Choice:
+class Choice:
     """The steps of one node's search."""
 
     def __init__(
