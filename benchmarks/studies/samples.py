@@ -54,9 +54,9 @@ def section(results: Results, figures: Path) -> Section:
     page.add(
         "Graphs with one edge a node (ER and SF), Gaussian noise; ordering alone, as in the paper, so seconds are training "
         "and ordering. The paper shows curves and prints two facts: SCORE is intractable beyond 2000 rows in 64 GB, and "
-        "DiffAN's divergence falls as rows are added. A random order reverses half of the edges. The cells shared one GPU with "
-        "several others, which slows each of them down several times: compare their seconds with one another, and see "
-        "docs/scaling.md for runs that had the GPU to themselves."
+        "DiffAN's divergence falls as rows are added. A random order reverses half of the edges. Our masking and local orders "
+        "and SCORE had the GPU to themselves, but for one of the local cells of 100,000 rows; the paper's network shared it with a "
+        "dozen other processes, which slows it down several times."
     )
     rows = []
     panels: dict[str, dict[str, list]] = {"seconds": {}, "order divergence": {}}
