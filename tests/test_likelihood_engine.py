@@ -14,7 +14,7 @@ from diffan.likelihood.fits import Fit, Kernel, Query
 from diffan.likelihood.kernel import bell, kernel_matrix, multiplied
 from diffan.likelihood.low_rank import inverse_factor, low_rank_residuals
 from diffan.likelihood.objective import Objective, Preparing
-from diffan.likelihood.parents import choose_parents
+from diffan.likelihood.parents import Choice, choose_parents
 from diffan.likelihood.relaxation import gradient, relaxed_weights
 from diffan.likelihood.search import in_step
 from diffan.likelihood.settings import LikelihoodSettings
@@ -235,6 +235,14 @@ def test_residuals_are_those_behind_the_values() -> None:
         assert one.value(node, parents) == pytest.approx(2 * one.n_rows * entropy)
     solved = [one._wanted(Fit(4, one.kernels[4], sets[4]), True, False)]
     assert len(list(batches(solved))) == 1
+
+
+def test_a_leap_among_many_columns_pays_more_than_chance_would() -> None:
+    few, many = (Choice(objective(0), 4, frozenset(range(m)), frozenset(), 4.0) for m in (12, 49))
+    four, ten = frozenset(range(4)), frozenset(range(10))
+    assert few.price_of_leap(frozenset(), ten) == 40.0  # its ten parents' prices
+    assert many.price_of_leap(frozenset(), four) == pytest.approx(2 * np.log(211_876) + 4)
+    assert many.price_of_leap(four, four) == 4.0
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
