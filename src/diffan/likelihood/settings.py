@@ -49,7 +49,7 @@ class LikelihoodSettings:
     scout_rows: int = 1000  # choice: rows that rank the candidates when fits are low-rank
     max_rows: int = 20_000  # choice: more rows are thinned to this many
     # choice: bound on rows times squared columns, as the search asks for about that many fits; 8 times that on a GPU
-    row_budget: int = 4_000_000
+    row_budget: int = 3_500_000
     least_rows: int = 1000  # choice: that are used however many columns there are
     kernel_memory_mb: int = 1024  # choice: bound on the stored column kernels; 8 times that on a GPU
     batch_memory_mb: int = 512  # choice: bound on the matrices of one batch of fits; 8 times that on a GPU
