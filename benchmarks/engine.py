@@ -124,13 +124,6 @@ def replicates(device: str, count: int, density: int) -> None:
     stats.sort_stats("tottime").print_stats(25)
     if device != "cpu":
         print(f"peak {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB")
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as watched:
-            diffan.discover(data, device=device, confidence=given)
-        print(
-            watched.key_averages().table(
-                sort_by="self_cuda_time_total", row_limit=25, max_name_column_width=90
-            )
-        )
 
 
 def main() -> None:

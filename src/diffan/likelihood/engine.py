@@ -238,11 +238,10 @@ def _relaxed(wanted: Sequence[Wanted]) -> Batch:
     points, targets = _gathered(wanted)
     failures: list[Tensor] = []
     weights = relaxed_weights(points[..., :rows].mT.contiguous(), targets[:, :rows], failures)
+    most = points.shape[1]
     filled = [
-        own + [n_nodes] * (points.shape[1] - len(own))
-        for want in wanted
-        for own in (sorted(want.fit.parents),)
-    ]
+        sorted(want.fit.parents) + [n_nodes] * (most - len(want.fit.parents)) for want in wanted
+    ]  # what fills up goes to a column that is cut off
     ranks = weights.new_zeros((len(wanted), n_nodes + 1)).scatter_(1, _index(filled, weights), weights)
     return Batch([], None, list(range(len(wanted))), ranks[:, :n_nodes], failures)
 
