@@ -17,6 +17,7 @@ from sweep.contenders import CONTENDERS
 
 Record = dict[str, Any]
 LARGE = 50  # variables from which the default is worth a GPU
+BY_ROWS = ("diffan", "score")  # methods that are worth a GPU from 3000 rows on, whatever the variables
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,9 @@ class Cell:
         if self.work in ("orders", "sign"):
             return "gpu"
         large = self.data.get("nodes", 0) >= LARGE
-        by_network = CONTENDERS[self.method].method == "diffan"
+        method = CONTENDERS[self.method].method
         rows = self.data.get("samples", 0) >= 3000
-        if CONTENDERS[self.method].wide or (by_network and (large or rows)):
+        if CONTENDERS[self.method].wide or (method == "diffan" and large) or (method in BY_ROWS and rows):
             return "gpu"
         return "gpu" if self.work == "order" and large else "cpu"
 

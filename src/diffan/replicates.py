@@ -34,7 +34,7 @@ from diffan.ordering.result import Ordering
 from diffan.recipe import Model, Recipe
 from diffan.table import Table
 from diffan.table_checks import MIN_ROWS
-from diffan.threads import one_thread
+from diffan.threads import no_collection, one_thread
 
 MOST_WITHOUT_MODEL = (
     16  # choice: replicates that train first take long, and a stopped run loses those under way
@@ -118,7 +118,7 @@ class Job:
         """
         from diffan.likelihood.search import in_lockstep
 
-        with one_thread():
+        with one_thread(), no_collection():
             drawn = [self._drawn(index) for index in indices]
             tables, contexts = [part for part, _ in drawn], [context for _, context in drawn]
             orders = self.recipe.orders_together(tables, contexts, self.model)

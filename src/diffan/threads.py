@@ -1,4 +1,6 @@
-"""What a run takes of the machine. Threads: one for small tables, so that a busy machine does not stall them.
+"""What a run takes of the machine: threads, memory, and the pauses of Python's garbage collector.
+
+One thread for small tables, so that a busy machine does not stall them.
 
 Networks and kernels over a few thousand rows gain little from a second thread, and lose tenfold when the cores are
 shared: threads then wait for one another at every small step. Whole fits that need nothing of each other are another
@@ -7,6 +9,7 @@ matter: each is computed on one thread, and as many side by side as there are th
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -51,6 +54,21 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Within the block Python does not look for garbage in cycles.
+
+    A hundred searches in lockstep hold millions of tuples and no cycles, through all of which it looks again and again.
+    """
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
 
 
 @contextmanager
