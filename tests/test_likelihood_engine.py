@@ -204,7 +204,7 @@ def test_a_fit_that_cannot_be_factored_is_refused() -> None:
     with pytest.raises(FitError, match="kernel_ridges"):
         one.prepare([Query(4, frozenset({1, 2, 3}))])
     with pytest.raises(FitError, match="kernel_ridges"):
-        one.residuals([frozenset()] * 4 + [frozenset({1, 2, 3})])
+        one.prepare([Query(4, frozenset({1, 2, 3}), kept=True)])
 
 
 def test_slopes_are_those_of_the_likelihood() -> None:
@@ -229,9 +229,9 @@ def test_residuals_are_those_behind_the_values() -> None:
     one = objective(3)
     sets = [frozenset(), frozenset({0}), frozenset(), frozenset(), frozenset({1, 2, 3})]
     one.prepare([Query(node, parents) for node, parents in enumerate(sets)])
-    found = one.residuals(sets).double()
+    one.prepare([Query(node, parents, kept=True) for node, parents in enumerate(sets)])
     for node, parents in enumerate(sets):
-        entropy = 0.5 * float(torch.log(2 * np.pi * np.e * found[node].square().mean()))
+        entropy = 0.5 * np.log(2 * np.pi * np.e * np.square(one.residuals(node, parents)).mean())
         assert one.value(node, parents) == pytest.approx(2 * one.n_rows * entropy)
     solved = [one._wanted(Fit(4, one.kernels[4], sets[4]), True, False)]
     assert len(list(batches(solved))) == 1

@@ -34,6 +34,11 @@ def table(n: int = 150, d: int = 5) -> pd.DataFrame:
     return diffan.simulate.sample_anm(dag, n, noise="laplace", seed=3)
 
 
+def misfitting(n: int = 150, d: int = 6) -> pd.DataFrame:
+    """A table that no additive noise explains, so that moves and edges have to pay for it."""
+    return diffan.simulate.simulate_gene_network(d, d, n, seed=2)[0]
+
+
 Stop = Callable[[StageFiles, int], bool]
 """(the stage that is being saved, how many saves this process has made) -> whether it ends here."""
 
@@ -101,6 +106,15 @@ def test_in_pieces_or_in_one_go_it_ends_the_same(
     whole = diffan.discover(table(), inspect=False, **options)
     pieces, cuts = finished_in_pieces(table(), tmp_path / "c", every, monkeypatch, inspect=False, **options)
     assert cuts >= least, cuts
+    assert_same(whole, pieces)
+
+
+def test_what_a_wrong_model_costs_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options: dict[str, Any] = {**KERNEL, "inspect": False}
+    whole = diffan.discover(misfitting(), **options)
+    assert any("nats of evidence instead of" in sentence for sentence in whole.warnings)
+    pieces, cuts = finished_in_pieces(misfitting(), tmp_path / "c", 1, monkeypatch, **options)
+    assert cuts >= 4
     assert_same(whole, pieces)
 
 

@@ -225,6 +225,21 @@ def test_refusals(options: dict[str, Any], sentence: str) -> None:
         read_table(frame().to_numpy(), **options)
 
 
+def test_logarithms_are_taken_on_disk_as_in_memory(tmp_path: Path) -> None:
+    draws = np.random.default_rng(5).normal(size=(400, 3)) * [3.0, 0.5, 0.1]
+    pd.DataFrame(np.exp(draws), columns=["far", "near", "straight"]).to_parquet(tmp_path / "t.parquet")
+    plain = Table.read(tmp_path / "t.parquet", transform="auto")
+    for _ in range(2):  # converted, then from the cache
+        stored = read_table(tmp_path / "t.parquet", transform="auto", stream=True, cache=tmp_path / "kept")
+        assert stored.transform == plain.transform == "log"
+        assert stored.warnings == plain.warnings
+        np.testing.assert_allclose(
+            in_any_order(np.asarray(stored.values)), in_any_order(plain.values), atol=1e-5
+        )
+    untouched = read_table(np.random.default_rng(0).normal(size=(400, 3)), transform="auto", stream=True)
+    assert untouched.transform == "none"
+
+
 def test_checks_of_a_table_on_disk_are_those_of_one_in_memory() -> None:
     data = frame().to_numpy()
     for spoil, sentence in (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import diffan
 from diffan.errors import InputError
 from diffan.table import Table
 
@@ -242,6 +244,46 @@ def test_rank_transform_tames_outliers() -> None:
     table = Table.read(wild, transform="rank")
     assert table.warnings == ()
     assert np.abs(table.values).max() < 4
+
+
+def heavy(n: int = 300) -> pd.DataFrame:
+    """Positive columns of which one goes far, as concentrations do."""
+    draws = np.random.default_rng(5).normal(size=(n, 3))
+    return pd.DataFrame(np.exp(draws * [3.0, 0.5, 0.1]), columns=["far", "near", "straight"])
+
+
+def test_auto_takes_logarithms_where_they_are_called_for_and_says_so() -> None:
+    table = Table.read(heavy(), transform="auto")
+    assert table.transform == "log"
+    (sentence,) = table.warnings
+    assert "Logarithms were taken of every column: all are positive, and 'far' had extreme" in sentence
+    np.testing.assert_array_equal(table.values, Table.read(heavy(), transform="log").values)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        heavy().drop(columns="far"),  # nothing goes far
+        heavy() - 1e-6 * heavy().min() - heavy().min(),  # not positive
+        heavy().assign(near=np.where(np.arange(300) == 7, 1e-300, heavy().near)),  # logarithms go far
+    ],
+)
+def test_auto_leaves_other_columns_as_they_are(data: pd.DataFrame) -> None:
+    table = Table.read(data, transform="auto")
+    assert table.transform == "none"
+    np.testing.assert_array_equal(table.values, Table.read(data).values)
+
+
+def test_auto_is_for_diffan_alone() -> None:
+    def transform(method: str, **options: Any) -> object:
+        found = diffan.discover(heavy(), method, inspect=False, device="cpu", **options)
+        return found.settings["transform"]
+
+    quick = {"max_steps": 5, "refine": False, "edges": "additive"}
+    assert transform("diffan", **quick) == "log"
+    assert transform("diffan", transform="none", **quick) == "none"
+    assert transform("diffan", preset="paper", variant="masking", max_steps=5) == "none"
+    assert transform("cam") == "none"
 
 
 # ---- laws ---------------------------------------------------------------------------------

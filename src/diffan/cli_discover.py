@@ -47,7 +47,7 @@ def discover(
     seed: Seed = 0,
     device: Device = "auto",
     missing: Literal["error", "drop"] = "error",
-    transform: Literal["none", "log", "rank"] = "none",
+    transform: Literal["auto", "none", "log", "rank"] = "auto",
     columns: Annotated[list[str] | None, Parameter(negative="", consume_multiple=True)] = None,
     rows: int | None = None,
     cache: Path | None = None,
@@ -111,7 +111,8 @@ def discover(
     missing
         "drop" leaves out rows with missing cells instead of refusing the file.
     transform
-        "log" or "rank" (normal scores) of every column first, for heavy tails.
+        "log" or "rank" (normal scores) of every column first, for heavy tails; "auto" takes logarithms of positive columns
+        with extreme outliers, for DiffAN.
     columns
         Names of the columns to use; all when not given.
     rows

@@ -19,7 +19,7 @@ _COMMON: dict[str, Any] = {
     "seed": 0,
     "device": "auto",
     "missing": "error",
-    "column_transform": "none",  # discover's `transform`, a name that scikit-learn keeps for a method
+    "column_transform": "auto",  # discover's `transform`, a name that scikit-learn keeps for a method
     "standardize": True,
     "progress": False,
     "refine": "auto",

@@ -27,6 +27,11 @@ MOST_VARIABLES = 50  # measured: above, the search over all pairs takes minutes 
 MOST_CELLS = 200_000  # choice: of a wider table, up to which that search is worth its minutes
 
 
+def is_ours(method: str, preset: str) -> bool:
+    """Whether what is left open is ours to choose; baselines and the paper's preset stay as published."""
+    return method == "diffan" and preset == "default"
+
+
 def resolve(refine: Refine, edges: Edges, method: str, preset: str, table: Table) -> tuple[Refine, Edges]:
     """What "auto" means: DiffAN is finished by the likelihood; baselines and the paper's preset as published.
 
@@ -34,7 +39,7 @@ def resolve(refine: Refine, edges: Edges, method: str, preset: str, table: Table
     """
     _check("refine", refine, ("auto", "additive", "kernel", False))
     _check("edges", edges, ("auto", "likelihood", "additive"))
-    ours = method == "diffan" and preset == "default"
+    ours = is_ours(method, preset)
     if refine == "auto":
         refine = "kernel" if ours else False
     if edges == "auto":

@@ -17,7 +17,7 @@ from diffan import algorithm
 from diffan.context import Context
 from diffan.discovery import Discovery
 from diffan.errors import InputError
-from diffan.finish import Edges, Refine, is_wide, resolve
+from diffan.finish import Edges, Refine, is_ours, is_wide, resolve
 from diffan.inspection.look import inspected
 from diffan.keeping import Forgetful, Keeper
 from diffan.knowledge import Knowledge
@@ -32,7 +32,7 @@ from diffan.replicates import ConfidenceSettings, Job, measure
 from diffan.resume import kept_edges, kept_order
 from diffan.streaming import Stream, read_table
 from diffan.table import Missing, Table
-from diffan.table_checks import Transform
+from diffan.table_checks import Transforming
 from diffan.threads import explained_memory, modest_threads, threads_to_be_had
 from diffan.versions import versions
 
@@ -84,7 +84,7 @@ def discover(
     seed: int = 0,
     device: str = "auto",
     missing: Missing = "error",
-    transform: Transform = "none",
+    transform: Transforming = "auto",
     standardize: bool = True,
     refine: Refine = "auto",
     edges: Edges = "auto",
@@ -111,6 +111,9 @@ def discover(
     `edges` chooses them by the same likelihood or by additive tests (CAM pruning). "auto" is both by likelihood for
     DiffAN, with additive tests for the edges of wide tables, and neither for the baselines and the paper's preset,
     which stay as published.
+
+    `transform` is applied to every column first: "log", or "rank" for normal scores. "auto" takes logarithms for DiffAN when
+    all columns are positive, some have extreme outliers, and logarithms leave none; a warning says so.
 
     `knowledge` is what is known beforehand: a `diffan.Knowledge`, its fields as a mapping, or the path of a file. It
     holds in the answer of every method, whatever the data say.
@@ -148,7 +151,7 @@ def discover(
     table = read_table(
         data,
         missing=missing,
-        transform=transform,
+        transform="none" if transform == "auto" and not is_ours(method, preset) else transform,
         standardize=standardize,
         columns=columns,
         rows=rows,

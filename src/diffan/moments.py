@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from diffan.table_checks import farthest
+
 FloatArray = npt.NDArray[np.float64]
 
 
@@ -32,6 +34,11 @@ class Moments:
     def scale(self) -> FloatArray:
         """The standard deviations, with the number of rows as divisor."""
         return self._deviation * 2
+
+    @property
+    def farthest(self) -> FloatArray:
+        """How many standard deviations from its mean each column goes at the most."""
+        return farthest(self.low, self.high, self.center, self.scale)
 
     def add(self, chunk: FloatArray) -> None:
         """Take in the rows of a chunk [m, d] of finite numbers."""

@@ -11,9 +11,9 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -27,11 +27,16 @@ from diffan.rows import CHUNK_CELLS, ArrayRows, RowSource, open_rows
 from diffan.shuffling import MapWriter, digest_of_map, mapped, scratch_file, shuffled_blocks, storing
 from diffan.table import Missing, Table
 from diffan.table_checks import (
+    OUTLIER,
+    TRANSFORMS,
     Transform,
+    Transforming,
     check_choice,
     check_collinear,
     check_constant,
     check_shape,
+    logarithms_taken,
+    may_need_logarithms,
     noticed,
     sampled_rows,
     selected_columns,
@@ -50,7 +55,7 @@ def read_table(
     data: Any,
     *,
     missing: Missing = "error",
-    transform: Transform = "none",
+    transform: Transforming = "none",
     standardize: bool = True,
     columns: Sequence[str] | None = None,
     rows: int | None = None,
@@ -77,10 +82,10 @@ def read_table(
             seed=seed,
         )
     check_choice("missing", missing, ("error", "drop"))
-    check_choice("transform", transform, ("none", "log", "rank"))
+    check_choice("transform", transform, TRANSFORMS)
     where = list(range(len(source.names))) if columns is None else selected_columns(source.names, columns)
     chosen = sampled_rows(source.n_rows, rows, seed)
-    view = WantedRows(source, where, chosen, missing, transform)
+    view = WantedRows(source, where, chosen, missing, "none" if transform == "auto" else transform)
     if stream == "auto" and view.n_cells <= STREAM_ABOVE:
         import pandas as pd
 
@@ -94,7 +99,8 @@ def read_table(
         )
     wanted = {"columns": view.names, "rows": rows, "seed": seed, "missing": missing, "transform": transform}
     folder = None if cache is None else _folder(cache)
-    return _converted(view, folder, None if folder is None else _cache_entry(folder, data, wanted))
+    entry = None if folder is None else _cache_entry(folder, data, wanted)
+    return _converted(view, folder, entry, tame=transform == "auto")
 
 
 def _source(data: Any, forced: bool) -> RowSource | None:
@@ -155,8 +161,13 @@ def _folder(path: str | os.PathLike[str]) -> Path:
     return Path(path)
 
 
-def _converted(view: WantedRows, folder: Path | None, entry: _CacheEntry | None) -> MappedTable:
-    """The table as it was kept, or converted; `folder` is where files without a name are made."""
+def _converted(
+    view: WantedRows, folder: Path | None, entry: _CacheEntry | None, *, tame: bool
+) -> MappedTable:
+    """The table as it was kept, or converted; `folder` is where files without a name are made.
+
+    With `tame`, logarithms are taken where they are called for and help.
+    """
     if entry is not None:
         found = _from_cache(entry, view)
         if found is not None:
@@ -165,6 +176,13 @@ def _converted(view: WantedRows, folder: Path | None, entry: _CacheEntry | None)
     check_shape(moments.count, len(view.names))
     check_constant(moments.low, moments.high, view.names)
     notes = []
+    before = moments.farthest
+    if tame and may_need_logarithms(moments.low, before):
+        in_logarithms = replace(view, transform="log")
+        measured, _ = in_logarithms.measured()
+        if (measured.farthest <= OUTLIER).all():
+            view, moments = in_logarithms, measured
+            notes.append(logarithms_taken(before, view.names))
     if dropped:
         total = moments.count + dropped
         notes.append(f"{dropped} of {total} rows had missing or infinite cells and were dropped.")
@@ -179,6 +197,7 @@ def _converted(view: WantedRows, folder: Path | None, entry: _CacheEntry | None)
         "where": list(table.where),
         "center": moments.center.tolist(),
         "scale": moments.scale.tolist(),
+        "transform": table.transform,
         "warnings": list(table.warnings),
         "sha256": digest,
     }
@@ -233,6 +252,8 @@ def _from_cache(entry: _CacheEntry, view: WantedRows) -> MappedTable | None:
         ):
             return None
         warnings = [str(sentence) for sentence in record["warnings"]]
-        return MappedTable(stored, record["where"], view.names, center, scale, view.transform, warnings)
+        if record["transform"] not in get_args(Transform):
+            return None
+        return MappedTable(stored, record["where"], view.names, center, scale, record["transform"], warnings)
     except (OSError, ValueError, KeyError, TypeError, RecursionError, EOFError):
         return None

@@ -15,12 +15,18 @@ from diffan.errors import FitError, InputError
 from diffan.frames import as_frame, checked_names, numeric_values
 from diffan.rows import CHUNK_CELLS, release
 from diffan.table_checks import (
+    OUTLIER,
+    TRANSFORMS,
     Transform,
+    Transforming,
     check_choice,
     check_collinear,
     check_constant,
     check_shape,
+    farthest,
     listed,
+    logarithms_taken,
+    may_need_logarithms,
     noticed,
     sampled_rows,
     selected_columns,
@@ -59,7 +65,7 @@ class Table:
         data: Any,
         *,
         missing: Missing = "error",
-        transform: Transform = "none",
+        transform: Transforming = "none",
         standardize: bool = True,
         columns: Sequence[str] | None = None,
         rows: int | None = None,
@@ -68,13 +74,14 @@ class Table:
         """Check a DataFrame, array, polars / pyarrow table or file and standardise a copy of it.
 
         `missing="drop"` drops rows with missing cells instead of refusing them; `transform` is applied to
-        every column first: "log" for positive heavy-tailed columns, "rank" for normal scores of ranks. `columns` are
-        the names of those to use, `rows` the size of a random sample of rows, drawn by `seed`.
+        every column first: "log" for positive heavy-tailed columns, "rank" for normal scores of ranks, "auto" for
+        logarithms where all columns are positive, some have extreme outliers and logarithms leave none. `columns` are the
+        names of those to use, `rows` the size of a random sample of rows, drawn by `seed`.
         """
         if isinstance(data, Table):
             return data
         check_choice("missing", missing, ("error", "drop"))
-        check_choice("transform", transform, ("none", "log", "rank"))
+        check_choice("transform", transform, TRANSFORMS)
         frame, notes = as_frame(data)
         names = checked_names(frame)
         if columns is not None:
@@ -87,7 +94,11 @@ class Table:
         raw, dropped = _without_missing(raw, names, missing)
         check_shape(*raw.shape)
         check_constant(raw.min(axis=0), raw.max(axis=0), names)
-        raw = _transformed(raw, names, transform)
+        if transform == "auto":
+            raw, transform, why = _tamed(raw, names)
+            notes += why
+        else:
+            raw = _transformed(raw, names, transform)
         center, scale = _moments(raw)
         values = (raw - center) / scale
         correlation = values.T @ values / len(values)
@@ -189,6 +200,20 @@ def _without_missing(
         f"Every cell must be a finite number. Found {found} cells in {listed(columns)}; fill them, or drop the "
         f"{int(rows.sum())} rows concerned with missing='drop'."
     )
+
+
+def _tamed(raw: FloatArray, names: tuple[str, ...]) -> tuple[FloatArray, Transform, list[str]]:
+    """Logarithms where they are called for and help, with the sentence that says so; else the columns as they are."""
+    before = _farthest(raw)
+    if may_need_logarithms(raw.min(axis=0), before):
+        logarithms = np.log(raw)
+        if (_farthest(logarithms) <= OUTLIER).all():
+            return logarithms, "log", [logarithms_taken(before, names)]
+    return raw, "none", []
+
+
+def _farthest(raw: FloatArray) -> FloatArray:
+    return farthest(raw.min(axis=0), raw.max(axis=0), *_moments(raw))
 
 
 def _transformed(raw: FloatArray, names: tuple[str, ...], transform: Transform) -> FloatArray:

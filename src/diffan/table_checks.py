@@ -15,6 +15,9 @@ from diffan.rows import MOST_COLUMNS
 
 FloatArray = npt.NDArray[np.float64]
 Transform = Literal["none", "log", "rank"]
+Transforming = Literal["auto", "none", "log", "rank"]
+"""What may be asked for; "auto" becomes "log" or "none" by the columns."""
+TRANSFORMS = ("auto", "none", "log", "rank")
 
 MIN_ROWS = 10
 COLLINEAR = 1e-10  # smallest eigenvalue of the correlation matrix that still counts as full rank
@@ -57,6 +60,26 @@ def sampled_rows(n_rows: int, wanted: int | None, seed: int) -> npt.NDArray[np.i
         return None
     rng = np.random.default_rng([seed, zlib.crc32(b"rows")])
     return np.sort(rng.choice(n_rows, wanted, replace=False, shuffle=False))
+
+
+def farthest(low: FloatArray, high: FloatArray, center: FloatArray, scale: FloatArray) -> FloatArray:
+    """How many standard deviations from its mean each column goes at the most."""
+    middle = 0.5 * center  # in halves: a difference of two finite numbers may overflow
+    return np.asarray(np.maximum(0.5 * high - middle, middle - 0.5 * low) / (0.5 * scale))
+
+
+def may_need_logarithms(low: FloatArray, largest: FloatArray) -> bool:
+    """Whether all columns are positive and some have extreme outliers, as concentrations and incomes do."""
+    return bool((low > 0).all() and (largest > OUTLIER).any())
+
+
+def logarithms_taken(largest: FloatArray, names: tuple[str, ...]) -> str:
+    """The sentence on what "auto" has done, for columns that went so far before."""
+    wild = [names[j] for j in np.flatnonzero(largest > OUTLIER)]
+    return (
+        f"Logarithms were taken of every column: all are positive, and {listed(wild)} had extreme outliers (over "
+        f"{OUTLIER:g} standard deviations); transform='none' keeps the columns as they are."
+    )
 
 
 def check_shape(n: int, d: int) -> None:

@@ -59,6 +59,7 @@ class Wanted(NamedTuple):
     residuals: bool = False
     slopes: bool = False
     weights: bool = False  # not a fit: its parents are candidates to be weighed
+    kept: bool = False  # the residuals themselves, not only their statistics
 
 
 class Batch(NamedTuple):
@@ -74,6 +75,14 @@ class Batch(NamedTuple):
         """The same with places in a longer list, of which those given were solved."""
         fitted, ranked = ([places[k] for k in some] for some in (self.fitted, self.ranked))
         return self._replace(fitted=fitted, ranked=ranked)
+
+
+class Answers(NamedTuple):
+    """What was found of each fit that was wanted."""
+
+    statistics: FloatArray  # of the residuals, [fits, 4]; NaN where none were wanted
+    ranks: list[list[float] | None]  # slopes or weights [nodes], where they were wanted
+    kept: list[FloatArray | None]  # the residuals themselves [n], where they were wanted
 
 
 Solver = Callable[[Sequence[Wanted]], Batch]
@@ -95,6 +104,7 @@ class Launched:
             statistics_of(torch.cat([batch.residuals for batch in some if batch.residuals is not None]))
             for some in by_rows.values()
         ]
+        self._kept = [kept for batch in found if (kept := _kept_of(batch, wanted)) is not None]
         ranks = [batch.ranks for batch in found if batch.ranks is not None]
         failures = [failed for batch in found for failed in batch.failures]
         self._statistics = _on_its_way(of_rows)
@@ -104,8 +114,8 @@ class Launched:
         if wanted and wanted[0].columns.points.is_cuda:
             self._arrived = torch.cuda.current_stream(wanted[0].columns.points.device).record_event()
 
-    def collect(self) -> tuple[FloatArray, list[list[float] | None]]:
-        """Statistics [fits, 4] of the residuals, NaN where none were wanted; slopes or weights [nodes] where they were."""
+    def collect(self) -> Answers:
+        """Wait for the answers."""
         if self._arrived is not None:
             self._arrived.synchronize()
         if self._failed is not None:
@@ -117,7 +127,20 @@ class Launched:
         if self._ranks is not None:
             for place, row in zip(self._ranked, self._ranks.double().tolist(), strict=True):
                 ranks[place] = row
-        return statistics, ranks
+        kept: list[FloatArray | None] = [None] * self._count
+        for places, copied in self._kept:
+            for place, row in zip(places, copied.double().numpy(), strict=True):
+                kept[place] = row
+        return Answers(statistics, ranks, kept)
+
+
+def _kept_of(batch: Batch, wanted: Sequence[Wanted]) -> tuple[list[int], Tensor] | None:
+    """Places whose residuals are wanted themselves, and these on their way to the CPU's memory: [places, n]."""
+    chosen = [k for k, place in enumerate(batch.fitted) if wanted[place].kept]
+    if batch.residuals is None or not chosen:
+        return None
+    residuals = batch.residuals[_index(chosen, batch.residuals)]
+    return [batch.fitted[k] for k in chosen], residuals.to("cpu", non_blocking=True)
 
 
 def _on_its_way(parts: Sequence[Tensor]) -> Tensor | None:
@@ -125,8 +148,8 @@ def _on_its_way(parts: Sequence[Tensor]) -> Tensor | None:
     return torch.cat(list(parts)).to("cpu", non_blocking=True) if parts else None
 
 
-def solve(wanted: Sequence[Wanted], threads: int = 1) -> tuple[FloatArray, list[list[float] | None]]:
-    """Statistics [fits, 4] and what ranks columns, as `Launched` gives them, at once."""
+def solve(wanted: Sequence[Wanted], threads: int = 1) -> Answers:
+    """The answers at once."""
     return Launched(wanted, threads).collect()
 
 

@@ -19,7 +19,8 @@ class Kernel(NamedTuple):
 class Query(NamedTuple):
     """A fit that is wanted: its objective, and its slopes towards every further column if asked for.
 
-    With `weights`, not a fit but what a relaxation makes of these parents, all of them candidates.
+    With `weights`, not a fit but what a relaxation makes of these parents, all of them candidates. With `kept`, the
+    residuals themselves too.
     """
 
     node: int
@@ -27,6 +28,7 @@ class Query(NamedTuple):
     slopes: bool = False
     kernel: Kernel | None = None  # None: the node's own
     weights: bool = False
+    kept: bool = False
 
 
 class Fit(NamedTuple):

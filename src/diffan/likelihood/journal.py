@@ -47,6 +47,7 @@ class Journal:
         record, arrays = self._start.record["state"], self._start.arrays
         state.order = list(record["order"])
         state.parents = [frozenset(parents) for parents in record["parents"]]
+        state.price, state.misfit = float(arrays["price"][0]), float(arrays["misfit"][0])
         state.objective.remember(fits_in(arrays))
         self._start = None
 
@@ -84,7 +85,7 @@ def state_as_arrays(state: State) -> tuple[dict[str, Any], Arrays]:
         "rng": state.objective.drawn_from,
         "n_shadows": state.objective.n_shadows,
     }
-    arrays: Arrays = {"price": np.array([state.price])}
+    arrays: Arrays = {"price": np.array([state.price]), "misfit": np.array([state.misfit])}
     arrays |= {"allowed": state.allowed, "must_precede": state.must_precede}
     return record, arrays | {f"{FITS}{name}": values for name, values in state.objective.memory().items()}
 

@@ -27,6 +27,7 @@ class State:
     allowed: BoolArray  # [i, j]: i may be a parent of j when it comes first
     must_precede: BoolArray  # [i, j]: i has to come before j
     required: list[Parents]  # of each node: parents that stay, whatever they pay
+    misfit: float = 0.0  # nats that a move must pay at least, because the model is wrong by so much
 
     def cost(self, node: int, parents: Parents | None = None) -> float:
         chosen = self.parents[node] if parents is None else parents

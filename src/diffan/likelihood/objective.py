@@ -13,12 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
 from diffan.errors import InputError
-from diffan.likelihood.engine import Columns, Launched, Wanted, batches
+from diffan.likelihood.engine import Columns, Launched, Wanted
 from diffan.likelihood.entropy import passes_for_gaussian, statistics_of
-from diffan.likelihood.exact import require_factored
 from diffan.likelihood.fits import Fit, Kernel, Parents, Query
 from diffan.likelihood.plan import Plan, plan_for
 from diffan.likelihood.settings import LikelihoodSettings
@@ -67,6 +65,8 @@ class Objective:
         self._statistics: dict[Key, Statistics] = {}
         self._slopes: dict[Key, list[float]] = {}
         self._weights: dict[tuple[int, Parents], list[float]] = {}
+        self._residuals: dict[Key, FloatArray] = {}
+        self._values = used
         self.kernels = [_middle(settings)] * d
         self.ready = _middle(settings)  # of a node without parents
         self.gaussian = settings.entropy != "spacing"
@@ -95,11 +95,19 @@ class Objective:
         """What a relaxation makes of the candidates, [d]; heavy is promising."""
         return self._weights[node, candidates]
 
+    def residuals(self, node: int, parents: Parents) -> FloatArray:
+        """Of the node's regression, [n]; without parents the column as it is."""
+        if not parents:
+            return self._values[:, node]
+        return self._residuals[node, self.kernels[node], parents]
+
     def knows(self, query: Query) -> bool:
-        node, parents, slopes, kernel, weights = query
+        node, parents, slopes, kernel, weights, kept = query
         if weights:
             return (node, parents) in self._weights
         fit = (node, kernel or self.kernels[node], parents)
+        if kept and parents and fit not in self._residuals:
+            return False
         return (not slopes or fit in self._slopes) and (not parents or fit in self._statistics)
 
     def _found(self, node: int, parents: Parents, kernel: Kernel | None = None) -> Statistics:
@@ -166,17 +174,25 @@ class Objective:
     def missing(self, queries: Iterable[Query]) -> list[Wanted]:
         """What is not known yet of these, each fit once."""
         steep: dict[Key, bool] = {}
+        to_keep: set[Key] = set()
         weighed: dict[tuple[int, Parents], None] = {}
         for query in queries:
             if not self.knows(query):
-                node, parents, slopes, kernel, weights = query
+                node, parents, slopes, kernel, weights, kept = query
                 if weights:
                     weighed[node, parents] = None
                 else:
                     key = (node, kernel or self.kernels[node], parents)
                     steep[key] = slopes or steep.get(key, False)
+                    if kept:
+                        to_keep.add(key)
         fits = [
-            self._wanted(Fit(*key), bool(key[2]) and key not in self._statistics, slopes)
+            self._wanted(
+                Fit(*key),
+                bool(key[2]) and (key in to_keep or key not in self._statistics),
+                slopes,
+                key in to_keep,
+            )
             for key, slopes in steep.items()
         ]
         return fits + [
@@ -184,30 +200,19 @@ class Objective:
             for node, candidates in weighed
         ]
 
-    def take(self, want: Wanted, statistics: Statistics, ranks: list[float] | None) -> None:
+    def take(
+        self, want: Wanted, statistics: Statistics, ranks: list[float] | None, residuals: FloatArray | None
+    ) -> None:
         """Keep what was computed."""
         if want.residuals:
             self._statistics[want.fit] = statistics
             self.n_fits += 1
+        if residuals is not None:
+            self._residuals[want.fit] = residuals
         if want.weights and ranks is not None:
             self._weights[want.fit.node, want.fit.parents] = ranks
         elif ranks is not None:
             self._slopes[want.fit] = ranks
-
-    def residuals(self, parent_sets: Sequence[Parents]) -> Tensor:
-        """The residuals of every node given its set, [d, n]; fitted anew at each call."""
-        found = self.columns.points[: self.n_nodes].clone()
-        wanted = [
-            self._wanted(Fit(node, self.kernels[node], parents), True, False)
-            for node, parents in enumerate(parent_sets)
-            if parents
-        ]
-        for batch in batches(wanted, self.threads):
-            if batch.residuals is not None:
-                found[[wanted[place].fit.node for place in batch.fitted]] = batch.residuals
-            for failed in batch.failures:
-                require_factored(failed)
-        return found
 
     def settle_entropy(self, parent_sets: Sequence[Parents]) -> None:
         """Choose between the Gaussian and the spacing entropy by the fits of these sets, if left open."""
@@ -215,8 +220,8 @@ class Objective:
             found = torch.tensor([self._found(node, parents) for node, parents in enumerate(parent_sets)])
             self.gaussian = passes_for_gaussian(found[:, 2], found[:, 3])
 
-    def _wanted(self, fit: Fit, residuals: bool, slopes: bool) -> Wanted:
-        return Wanted(self.columns, fit, self._landmarks[len(fit.parents)], residuals, slopes)
+    def _wanted(self, fit: Fit, residuals: bool, slopes: bool, kept: bool = False) -> Wanted:
+        return Wanted(self.columns, fit, self._landmarks[len(fit.parents)], residuals, slopes, kept=kept)
 
     def _landmarks_for(self, size: int) -> int | None:
         """How many landmarks serve a set of that size; None for the exact engine."""
@@ -241,11 +246,11 @@ class Preparing:
 
     def keep(self) -> None:
         """Wait for the answers and give each objective its own."""
-        statistics, ranks = self._launched.collect()
-        for objective, want, found, ranked in zip(
-            self._owners, self._wanted, statistics.tolist(), ranks, strict=True
+        statistics, ranks, kept = self._launched.collect()
+        for objective, want, found, ranked, residuals in zip(
+            self._owners, self._wanted, statistics.tolist(), ranks, kept, strict=True
         ):
-            objective.take(want, tuple(found), ranked)
+            objective.take(want, tuple(found), ranked, residuals)
 
 
 def _drawn_rows(values: FloatArray, count: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:

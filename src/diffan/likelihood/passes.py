@@ -12,6 +12,7 @@ from diffan.context import Context
 from diffan.likelihood.fits import Kernel, Parents, Query
 from diffan.likelihood.fitting import fit_kernels
 from diffan.likelihood.journal import Journal
+from diffan.likelihood.misfit import left_over, misfit
 from diffan.likelihood.moves import BoolArray, State
 from diffan.likelihood.null import shadows_for
 from diffan.likelihood.objective import Objective
@@ -71,6 +72,8 @@ def run_passes(
             journal.resume(state)
         else:
             yield from find_parents(state, kernels=kernels)
+            if settings.charge_misfit:
+                yield from charge_misfit(state, table)
             journal.begin(number, state)
         yield from mend(state, last)
         timings[f"likelihood on {objective.n_rows} rows"] = perf_counter() - start
@@ -84,6 +87,14 @@ def run_passes(
         order, parents, kernels = found.order, found.parents, found.objective.kernels
         del found  # and with it the stored kernels, before the next pass stores its own
     return (yield from one_pass(1, None, order, parents, kernels))
+
+
+def charge_misfit(state: State, table: Table) -> Work[None]:
+    """Parents and moves have to pay at least what the model leaves unsaid about the noise; see `misfit`."""
+    state.misfit = misfit((yield from left_over(state, table)))
+    if state.misfit > state.price:
+        state.price = state.misfit
+        yield from state.reselect(list(state.order), leap=False)
 
 
 def find_parents(state: State, *, kernels: list[Kernel] | None = None) -> Work[None]:

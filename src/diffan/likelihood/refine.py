@@ -63,7 +63,7 @@ def refining(
     with context.progress.task("refine") as task:
 
         def mend(state: State, last: bool) -> Work[None]:
-            pay = settings.move_nats if last else settings.first_nats
+            pay = max(settings.move_nats if last else settings.first_nats, state.misfit)
             yield from _descend(state, pay, settings.max_sweeps, task, journal, both_ways=True)
 
         state = yield from run_passes(

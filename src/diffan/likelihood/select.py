@@ -4,6 +4,8 @@ The evidence of a chosen edge is what the objective loses without it, that of an
 it, both at the final sets. An edge is chosen when its evidence exceeds one threshold, so that chosen edges are
 those with the smaller p-values, exactly. The threshold controls the share of false edges among the chosen
 (Benjamini and Hochberg) under the null of shuffled columns, and is never below `edge_nats`.
+
+Where the model is wrong (`misfit`) all evidence counts for so much less that the misfit is worth no more than the threshold.
 """
 
 from __future__ import annotations
@@ -14,9 +16,9 @@ import numpy as np
 
 from diffan.context import Context
 from diffan.evidence import EdgeEvidence
-from diffan.likelihood.dependence import dependence_warning
 from diffan.likelihood.fits import Parents, Query
 from diffan.likelihood.fitting import fit_kernels
+from diffan.likelihood.misfit import left_over, misfit, misfit_warning
 from diffan.likelihood.moves import BoolArray, State
 from diffan.likelihood.null import FloatArray, NullModel, shuffled_falls
 from diffan.likelihood.passes import run_passes
@@ -62,6 +64,7 @@ def selecting(
                 mend=_leave,
                 timings={},
             )
+        state.price = settings.edge_nats  # what mending had to pay is measured anew along the mended order
         yield from state.reselect(plain, leap=True)
         changed = yield from fit_kernels(state.objective, state.parents)
         yield from state.reselect(changed, leap=False)
@@ -70,21 +73,24 @@ def selecting(
         null = NullModel.fit((yield from shuffled_falls(state.objective, state.parents)))
         task.advance(note="null learnt")
         in_question = np.where(rules.required, np.nan, nats)  # required edges are no discoveries
-        state.price = max(
+        usual = max(
             settings.edge_nats, null.level(_false_discovery_cutoff(null, in_question, settings.edge_fdr))
         )
+        owed = yield from left_over(state, table)
+        state.price = max(usual, misfit(owed)) if settings.charge_misfit else usual
         nats = yield from _settled_evidence(state)
     tested = ~np.isnan(nats)
     p_values = np.ones((d, d))
-    p_values[tested] = null.p_value(nats[tested])
-    cutoff = float(null.p_value(state.price))
+    p_values[tested] = null.p_value(nats[tested] * (usual / state.price))
+    cutoff = float(null.p_value(usual))
+    warning = misfit_warning(owed, table.names, state.price, usual) if warn else None
     return EdgeEvidence(
         p_values=p_values,
         tested=tested,
         chosen=tested & ((p_values < cutoff) | rules.required),
         cutoff=cutoff,
         measures={"nats": nats},
-        warnings=_warnings(state, table) if warn else (),
+        warnings=() if warning is None else (warning,),
     )
 
 
@@ -140,14 +146,3 @@ def _settle(state: State, node: int, candidates: list[int]) -> Search[tuple[Pare
 def abs_fall(chosen: bool, with_current: float, with_other: float) -> float:
     """What the edge is worth: the objective without it minus the objective with it."""
     return with_other - with_current if chosen else with_current - with_other
-
-
-def _warnings(state: State, table: Table) -> tuple[str, ...]:
-    d = len(state.order)
-    earlier = np.zeros((d, d), dtype=np.bool_)
-    for k, node in enumerate(state.order):
-        earlier[state.candidates(node, state.order[:k]), node] = True
-    sets = list(state.parents)
-    residuals, rows = state.objective.residuals(sets), state.objective.kept_rows
-    found = dependence_warning(residuals.double().cpu().numpy(), table.values[rows], earlier, table.names)
-    return () if found is None else (found,)

@@ -30,6 +30,9 @@ class LikelihoodSettings:
     move_nats: float = 4.0  # measured: what moving a variable must pay
     edge_nats: float = 4.0  # measured: the least an edge must pay, whatever the null says
     edge_fdr: float = 0.05  # choice: share of false edges among the chosen, by the null of shuffled columns
+    charge_misfit: bool = (
+        True  # measured: where the noise varies with earlier columns, evidence counts for less
+    )
     null_fits: int = 200  # choice: fits to shuffled columns, pooled over nodes, that the null is learnt from
 
     shortlist: int = 2  # measured: candidates fitted at each step, those with the steepest likelihood
@@ -57,6 +60,8 @@ class LikelihoodSettings:
     def __post_init__(self) -> None:
         one_of(self, "entropy", get_args(EntropyKind))
         one_of(self, "engine", get_args(Engine))
+        if not isinstance(self.charge_misfit, bool):
+            raise refuse(self, "charge_misfit", "True or False")
         _numbers(self, "kernel_interactions", most=1.0)
         _numbers(self, "kernel_bandwidths", most=1e3)
         _numbers(self, "kernel_ridges", most=1e3)

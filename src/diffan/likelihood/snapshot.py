@@ -73,4 +73,5 @@ def _state(
         arrays["allowed"],
         arrays["must_precede"],
         [frozenset(parents) for parents in record["required"]],
+        float(arrays["misfit"][0]),
     )

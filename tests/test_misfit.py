@@ -1,0 +1,125 @@
+"""Where the model is wrong, evidence counts for less; where it holds, nothing changes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import diffan
+from diffan.context import Context
+from diffan.likelihood.dependence import spread_explained
+from diffan.likelihood.misfit import misfit, misfit_warning, owed_nats
+from diffan.likelihood.refine import refine
+from diffan.likelihood.select import select
+from diffan.likelihood.settings import LikelihoodSettings
+from diffan.simulate import random_dag, sample_anm
+from diffan.simulate.gene_network import simulate_gene_network
+from diffan.table import Table
+
+CONTEXT = Context(seed=0, device="cpu")
+CHARGED, FREE = LikelihoodSettings(), LikelihoodSettings(charge_misfit=False)
+
+
+def test_the_share_is_that_of_a_regression_and_its_p_value_that_of_chi_square() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(200, 2))
+    residuals = np.stack([rng.normal(size=200), values[:, 0] ** 2 * rng.normal(size=200)])
+    shares, p_values = spread_explained(residuals, values, np.ones((2, 2), dtype=bool))
+    ranks = stats.rankdata(np.abs(residuals[1] - residuals[1].mean()))
+    design = np.column_stack([np.ones(200), values[:, 0], values[:, 0] ** 2])
+    left = ranks - design @ np.linalg.lstsq(design, ranks, rcond=None)[0]
+    assert shares[0, 1] == pytest.approx(1 - left.var() / ranks.var())
+    assert p_values[0, 1] == pytest.approx(stats.chi2.sf(200 * shares[0, 1], 2))
+    assert p_values[0, 1] < 1e-6 < p_values[0, 0]
+
+
+def test_a_straight_square_explains_no_more_than_its_column() -> None:
+    """The square of a column of two values is the column again."""
+    coin = np.where(np.arange(100) % 2 == 0, -1.0, 1.0)[:, None]
+    noise = np.random.default_rng(1).normal(size=(1, 100)) * (2 + coin.T)
+    shares, _ = spread_explained(noise, coin, np.ones((1, 1), dtype=bool))
+    ranks = stats.rankdata(np.abs(noise[0] - noise[0].mean()))
+    assert shares[0, 0] == pytest.approx(np.corrcoef(ranks, coin[:, 0])[0, 1] ** 2)
+
+
+def test_chance_and_slight_dependence_owe_nothing() -> None:
+    rng = np.random.default_rng(2)
+    values, earlier = rng.normal(size=(500, 3)), np.triu(np.ones((3, 3), dtype=bool), 1)
+    assert misfit(owed_nats(rng.normal(size=(3, 500)), values, earlier)) == 0.0
+    grown = rng.normal(size=(3, 500)) * (0.3 + np.abs(values[:, 0]))
+    owed = owed_nats(grown, values, earlier)
+    assert owed[0, 1:].min() > 50
+    assert not owed[:, 0].any()
+    assert misfit(owed) == pytest.approx(owed[0, 1:].sum() / 3)
+
+
+def test_the_sentence_tells_what_an_edge_had_to_show() -> None:
+    owed = np.zeros((8, 8))
+    assert misfit_warning(owed, list("abcdefgh"), 4.0, 4.0) is None
+    owed[0, 1] = 80.0
+    assert misfit_warning(owed, list("abcdefgh"), 4.0, 4.0) is None  # one of eight is no pattern
+    assert "57 nats of evidence instead of 4" in str(misfit_warning(owed, list("abcdefgh"), 57.0, 4.0))
+    owed[:3, 1:4] = 80.0
+    assert "'b', 'c', 'd'" in str(misfit_warning(owed, list("abcdefgh"), 4.0, 4.0))
+
+
+def test_a_table_that_fits_is_not_charged_along_its_order() -> None:
+    dag = random_dag(8, 10, "er", seed=3)
+    table = Table.read(sample_anm(dag, 300, noise="gauss", seed=3, device="cpu"))
+    order = [dag.index(name) for name in dag.topological_order()]
+    mended = [refine(order, table, settings=settings, context=CONTEXT) for settings in (CHARGED, FREE)]
+    assert mended[0].trace == mended[1].trace
+    one, other = (
+        select(found.order, table, settings=settings, context=CONTEXT, refined=found)
+        for found, settings in zip(mended, (CHARGED, FREE), strict=True)
+    )
+    np.testing.assert_array_equal(one.p_values, other.p_values)
+    np.testing.assert_array_equal(one.chosen, other.chosen)
+    assert one.cutoff == other.cutoff
+
+
+def test_what_a_wrong_order_is_charged_does_not_last() -> None:
+    """Noise varies with earlier columns where the order is wrong, too; once it is mended nothing is left to pay."""
+    dag = random_dag(8, 10, "er", seed=3)
+    table = Table.read(sample_anm(dag, 300, noise="gauss", seed=3, device="cpu"))
+    order = [dag.index(name) for name in dag.topological_order()][::-1]
+    mended = [refine(order, table, settings=settings, context=CONTEXT) for settings in (CHARGED, FREE)]
+    assert mended[0].state is not None
+    assert mended[0].state.misfit > 0
+    assert mended[0].order == mended[1].order
+    one, other = (
+        select(found.order, table, settings=settings, context=CONTEXT, refined=found)
+        for found, settings in zip(mended, (CHARGED, FREE), strict=True)
+    )
+    np.testing.assert_array_equal(one.chosen, other.chosen)
+    assert one.cutoff == other.cutoff
+
+
+def test_a_table_that_does_not_fit_pays_for_it() -> None:
+    frame, truth = simulate_gene_network(12, 14, 300, seed=2)
+    table = Table.read(frame)
+    order = [truth.index(name) for name in truth.topological_order()]
+    charged, free = (select(order, table, settings=s, context=CONTEXT) for s in (CHARGED, FREE))
+    assert charged.chosen.sum() < free.chosen.sum()
+    assert diffan.metrics.shd(truth, diffan.Dag(charged.chosen, table.names)) < diffan.metrics.shd(
+        truth, diffan.Dag(free.chosen, table.names)
+    )
+    assert any("nats of evidence instead of" in sentence for sentence in charged.warnings)
+    assert not any("nats of evidence instead of" in sentence for sentence in free.warnings)
+    nats, tested = charged.measures["nats"], charged.tested
+    by_evidence, by_p = np.argsort(nats[tested]), charged.p_values[tested]
+    assert (np.diff(by_p[by_evidence]) <= 0).all()  # evidence counts for less, in the same order
+    assert (charged.p_values[charged.chosen] < charged.cutoff).all()
+    assert (charged.p_values[tested & ~charged.chosen] >= charged.cutoff).all()
+
+
+def test_mending_is_charged_too() -> None:
+    frame, truth = simulate_gene_network(10, 12, 300, seed=2)
+    table = Table.read(frame)
+    order = [truth.index(name) for name in truth.topological_order()][::-1]
+    charged, free = (refine(order, table, settings=s, context=CONTEXT).state for s in (CHARGED, FREE))
+    assert charged is not None
+    assert free is not None
+    assert charged.price == charged.misfit > CHARGED.edge_nats
+    assert (free.price, free.misfit) == (FREE.edge_nats, 0.0)
