@@ -20,7 +20,7 @@ from diffan.likelihood.kernel import kernel_matrix
 from diffan.likelihood.low_rank import low_rank_residuals
 from diffan.likelihood.null import NullModel
 from diffan.likelihood.refine import refine
-from diffan.likelihood.select import select
+from diffan.likelihood.select import even_odds, select
 from diffan.likelihood.settings import LikelihoodSettings
 from diffan.table import Table
 
@@ -207,6 +207,23 @@ def test_candidates_bound_the_selection() -> None:
     candidates[order[0], order[5]] = True
     found = select(order, table, settings=SETTINGS, context=CONTEXT, candidates=candidates)
     np.testing.assert_array_equal(found.tested, candidates)
+
+
+def test_sparse_graphs_ask_for_more_evidence_and_dense_ones_do_not() -> None:
+    rng = np.random.default_rng(0)
+    null = NullModel.fit(2.0 * rng.exponential(size=1000) - 8.0)  # falls by a factor e every 2 nats
+    useless = np.full(170, -20.0)
+    strong, weak = np.linspace(50, 300, 20), np.linspace(5, 60, 90)
+    price = null.level(0.005)
+    sparse = even_odds(null, np.concatenate([useless, strong]), price)
+    assert price + 2 < sparse < 20
+    # just there, as many false edges as true ones are expected in a small step
+    false = 170 * float(null.p_value(sparse)) / null.scale
+    mean = float(np.mean(strong - price))
+    true = (20 - 170 * 0.005) / mean * np.exp(-(sparse - price) / mean)
+    assert false == pytest.approx(true)
+    assert even_odds(null, np.concatenate([useless, weak]), null.level(0.0005)) == null.level(0.0005)
+    assert even_odds(null, useless, price) == price
 
 
 def test_dependent_noise_is_reported() -> None:

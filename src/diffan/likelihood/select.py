@@ -3,13 +3,15 @@
 The evidence of a chosen edge is what the objective loses without it, that of another edge what it would gain with
 it, both at the final sets. An edge is chosen when its evidence exceeds one threshold, so that chosen edges are
 those with the smaller p-values, exactly. The threshold controls the share of false edges among the chosen
-(Benjamini and Hochberg) under the null of shuffled columns, and is never below `edge_nats`.
+(Benjamini and Hochberg) under the null of shuffled columns, and is never below `edge_nats`; on sparse graphs it rises to
+where an edge is as likely true as false.
 
 Where the model is wrong (`misfit`) all evidence counts for so much less that the misfit is worth no more than the threshold.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -76,6 +78,8 @@ def selecting(
         usual = max(
             settings.edge_nats, null.level(_false_discovery_cutoff(null, in_question, settings.edge_fdr))
         )
+        if settings.edge_odds:
+            usual = even_odds(null, in_question[~np.isnan(in_question)], usual)
         owed = yield from left_over(state, table)
         state.price = max(usual, misfit(owed)) if settings.charge_misfit else usual
         nats = yield from _settled_evidence(state)
@@ -109,6 +113,23 @@ def _false_discovery_cutoff(null: NullModel, nats: FloatArray, share: float) -> 
     bounds = share * np.arange(1, m + 1) / max(m, 1)
     passing = np.flatnonzero(p_values <= bounds)
     return float(bounds[passing[-1]] if len(passing) else share / max(m, 1))
+
+
+def even_odds(null: NullModel, nats: FloatArray, price: float) -> float:
+    """The least evidence, from `price` on, at which an edge is no less likely true than false.
+
+    Beyond the price true edges are taken to thin out exponentially, with the mean of those found there, and false ones as
+    the null does. On a sparse graph true edges are few and strong, and most of what barely pays is chance; on a dense
+    one they are many and weak, and the price stands.
+    """
+    found = nats[nats > price]
+    mean = float(np.mean(found - price)) if len(found) else 0.0
+    if mean <= null.scale:  # what was found thins out like the null: there is no line between the two
+        return price
+    false = (len(nats) - len(found)) * float(null.p_value(price))
+    true = max(len(found) - false, 1.0)
+    odds = (false / null.scale) / (true / mean)  # just beyond the price
+    return price + max(0.0, math.log(odds) / (1.0 / null.scale - 1.0 / mean)) if odds > 0 else price
 
 
 def _settled_evidence(state: State) -> Work[FloatArray]:

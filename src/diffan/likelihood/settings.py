@@ -30,6 +30,7 @@ class LikelihoodSettings:
     move_nats: float = 4.0  # measured: what moving a variable must pay
     edge_nats: float = 4.0  # measured: the least an edge must pay, whatever the null says
     edge_fdr: float = 0.05  # choice: share of false edges among the chosen, by the null of shuffled columns
+    edge_odds: bool = True  # measured: ask more where barely paying edges are more likely false than true
     charge_misfit: bool = (
         True  # measured: where the noise varies with earlier columns, evidence counts for less
     )
@@ -60,8 +61,9 @@ class LikelihoodSettings:
     def __post_init__(self) -> None:
         one_of(self, "entropy", get_args(EntropyKind))
         one_of(self, "engine", get_args(Engine))
-        if not isinstance(self.charge_misfit, bool):
-            raise refuse(self, "charge_misfit", "True or False")
+        for name in ("edge_odds", "charge_misfit"):
+            if not isinstance(getattr(self, name), bool):
+                raise refuse(self, name, "True or False")
         _numbers(self, "kernel_interactions", most=1.0)
         _numbers(self, "kernel_bandwidths", most=1e3)
         _numbers(self, "kernel_ridges", most=1e3)
