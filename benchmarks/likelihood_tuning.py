@@ -3,6 +3,8 @@
     python benchmarks/likelihood_tuning.py --jobs 16 --configs "" "edge_nats=4" "edge_fdr=0.02;shortlist=3"
     python benchmarks/likelihood_tuning.py --start truth --configs ""          # how well edges are chosen at the truth
     python benchmarks/likelihood_tuning.py --mechanism additive-gp --seeds 0   # other worlds than joint GPs
+    python benchmarks/likelihood_tuning.py --mechanism gene-network --kinds SF1 --noises gauss --samples 500 --seeds 0 1 2 3 \\
+        --configs "" "charge_misfit=false"                                     # where no additive noise explains the data
 
 Every configuration mends the same starting orders and chooses edges along the result. Starting orders are those of a
 method (--start score, r2-sort, diffan, random, ...), "perturbed" (the truth with random moves until about six edges
@@ -29,6 +31,11 @@ from diffan.table import Table
 from harness import Record, grid, print_table, sweep
 
 P_VALUES = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2)
+GENE_NOISES = (
+    0.05,
+    0.1,
+    0.2,
+)  # of a gene network, biological and measured, in place of the grid's noise scales
 PERTURBED_DIVERGENCE = 6
 
 
@@ -76,12 +83,18 @@ def cell(case: PaperCase, config: str, device: str, *, study: Study) -> Record:
 
 
 def draw(case: PaperCase, mechanism: str) -> tuple[Table, Dag]:
-    from diffan.simulate import random_dag, sample_anm
+    from diffan.simulate import GeneNetworkSettings, random_dag, sample_anm, simulate_gene_network
 
     if mechanism == "gp":
         frame, truth = case.draw(device="cpu")
         return Table.read(frame), truth
     seed = 10_000 * case.seed + 100 * case.density + 10 * case.scale_index
+    if mechanism == "gene-network":
+        level = GENE_NOISES[case.scale_index]
+        noise = GeneNetworkSettings(biological_noise=level, measurement_noise=level)
+        edges = round(1.2 * case.density * case.n_nodes)
+        frame, truth = simulate_gene_network(case.n_nodes, edges, case.n_samples, seed, settings=noise)
+        return Table.read(frame, transform="auto"), truth
     truth = random_dag(case.n_nodes, case.density * case.n_nodes, case.graph, seed)
     scales = SCALE_RANGES[case.scale_index]
     frame = sample_anm(
@@ -136,7 +149,9 @@ def main() -> None:
         "--configs", nargs="+", default=[""], help='settings to change, such as "edge_nats=4;shortlist=3"'
     )
     parser.add_argument("--start", default="score")
-    parser.add_argument("--mechanism", default="gp", help="gp, additive-gp, mlp, sigmoid or linear")
+    parser.add_argument(
+        "--mechanism", default="gp", help="gp, additive-gp, mlp, sigmoid, linear or gene-network"
+    )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--nodes", type=int, default=20)
     parser.add_argument("--samples", type=int, default=1000)
