@@ -16,8 +16,10 @@ from sweep.cell import Cell, Record
 from sweep.machine import code_digest
 from sweep.work import sid_if_possible
 
-FORMAT = 1
+FORMAT = 2
 USUALLY_NONE = ("extra", "warnings")  # counts of a graph that are left out where they are 0
+SETTINGS = ("data", "method", "work", "options", "seed")
+USUAL: dict[str, Any] = {"work": "discover", "options": {}, "seed": 0}  # settings that are left out
 LARGEST_PACKED = 1_000_000  # bytes that may be committed
 
 
@@ -104,12 +106,21 @@ def _line(record: Record, machine: int, sets: dict[str, Any]) -> str:
         if once in result:
             shared[once] = result.pop(once)
     if "order" in result:
-        result["order"] = " ".join(map(str, result["order"]))
+        order = result["order"]
+        result["order"] = bits.order_to_text(order)
+        if "graph" in result:
+            graph = bits.from_text(result["graph"], len(order))
+            along = bits.to_text_along(order, graph)
+            if along is not None:
+                result = {
+                    ("along" if k == "graph" else k): (along if k == "graph" else v)
+                    for k, v in result.items()
+                }
     for count in USUALLY_NONE:
         if result.get(count) == 0:
             result.pop(count)
-    line = {**record, "settings": {k: v for k, v in settings.items() if v not in ({}, 0, "discover")}}
-    line |= {"machine": machine}
+    unusual = {k: v for k, v in settings.items() if v != USUAL.get(k)}
+    line = {**unusual, **{k: v for k, v in record.items() if k != "settings"}, "machine": machine}
     if result:
         line["result"] = result
     if "error" in line:
@@ -121,9 +132,9 @@ def _line(record: Record, machine: int, sets: dict[str, Any]) -> str:
 
 
 def _record(line: dict[str, Any], header: dict[str, Any]) -> Record:
-    shared = header["data"][line["settings"]["data"]]
-    settings = {"work": "discover", "options": {}, "seed": 0, **line["settings"], "data": shared["spec"]}
-    cell = Cell(**settings)
+    shared = header["data"][line["data"]]
+    given = {name: line.pop(name) for name in SETTINGS if name in line}
+    cell = Cell(**(USUAL | given | {"data": shared["spec"]}))
     record = {
         "key": cell.key,
         "status": "done",
@@ -134,7 +145,13 @@ def _record(line: dict[str, Any], header: dict[str, Any]) -> Record:
     if "result" in line:
         result = dict(line["result"])
         if "order" in result:
-            result["order"] = [int(place) for place in result["order"].split()]
+            result["order"] = order = bits.order_from_text(result["order"], shared["nodes"])
+            if "along" in result:
+                graph = bits.to_text(bits.from_text_along(order, result["along"]))
+                result = {
+                    ("graph" if k == "along" else k): (graph if k == "along" else v)
+                    for k, v in result.items()
+                }
         result |= {size: shared[size] for size in ("nodes", "edges") if size in shared}
         if "graph" in result:
             result["truth"] = shared["truth"]
