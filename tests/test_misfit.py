@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -55,13 +57,17 @@ def test_chance_and_slight_dependence_owe_nothing() -> None:
 
 
 def test_the_sentence_tells_what_an_edge_had_to_show() -> None:
-    owed = np.zeros((8, 8))
-    assert misfit_warning(owed, list("abcdefgh"), 4.0, 4.0) is None
+    owed, table = np.zeros((8, 8)), Table.read(np.random.default_rng(0).normal(size=(90, 8)))
+    assert misfit_warning(owed, table, 4.0, 4.0) is None
     owed[0, 1] = 80.0
-    assert misfit_warning(owed, list("abcdefgh"), 4.0, 4.0) is None  # one of eight is no pattern
-    assert "57 nats of evidence instead of 4" in str(misfit_warning(owed, list("abcdefgh"), 57.0, 4.0))
+    assert misfit_warning(owed, table, 4.0, 4.0) is None  # one of eight is no pattern
+    assert "57 nats of evidence instead of 4" in str(misfit_warning(owed, table, 57.0, 4.0))
     owed[:3, 1:4] = 80.0
-    assert "'b', 'c', 'd'" in str(misfit_warning(owed, list("abcdefgh"), 4.0, 4.0))
+    told = str(misfit_warning(owed, table, 4.0, 4.0))
+    assert "'x1', 'x2', 'x3'" in told
+    assert "transform='log' or 'rank'" in told
+    in_logarithms = replace(table, transform="log")
+    assert "transform='rank'" in str(misfit_warning(owed, in_logarithms, 4.0, 4.0))
 
 
 def test_a_table_that_fits_is_not_charged_along_its_order() -> None:

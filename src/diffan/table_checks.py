@@ -161,9 +161,15 @@ def noticed(
         )
     wild = [names[j] for j in np.flatnonzero(largest > OUTLIER)]
     if wild:
-        advice = "" if transform == "rank" else "; check them, or try transform='log' or transform='rank'"
+        advice = "" if transform == "rank" else f"; check them, or {other_transform(transform)}"
         notes.append(f"Extreme outliers (over {OUTLIER:g} standard deviations) in {listed(wild)}{advice}.")
     return notes
+
+
+def other_transform(used: str) -> str:
+    """Advice to try one that was not used."""
+    others = [f"'{name}'" for name in ("log", "rank") if name != used]
+    return f"try transform={' or '.join(others)}"
 
 
 def listed(names: Sequence[str]) -> str:

@@ -7,8 +7,6 @@ has to pay at least what the model still leaves unsaid about the noise of an ave
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from diffan.likelihood.dependence import LEAST_SHARE, LEVEL, BoolArray, FloatArray, spread_explained
@@ -16,6 +14,7 @@ from diffan.likelihood.fits import Query
 from diffan.likelihood.moves import State
 from diffan.likelihood.work import Work
 from diffan.table import Table
+from diffan.table_checks import other_transform
 
 MOST_SHARE = 0.999  # more is worth no more, which keeps nats finite
 MANY_NODES = 0.25  # share of the nodes that makes a warning; choice
@@ -48,9 +47,9 @@ def misfit(owed: FloatArray) -> float:
     return float(owed.max(axis=0).mean())
 
 
-def misfit_warning(owed: FloatArray, names: Sequence[str], price: float, usual: float) -> str | None:
+def misfit_warning(owed: FloatArray, table: Table, price: float, usual: float) -> str | None:
     """A sentence when the noise of many variables depends on earlier ones, or when edges had to pay for it."""
-    nodes = np.flatnonzero(owed.any(axis=0))
+    names, nodes = table.names, np.flatnonzero(owed.any(axis=0))
     if price <= usual and len(nodes) < max(2, MANY_NODES * len(names)):
         return None
     shown = ", ".join(repr(names[j]) for j in nodes[:5]) + (", ..." if len(nodes) > 5 else "")
@@ -59,5 +58,5 @@ def misfit_warning(owed: FloatArray, names: Sequence[str], price: float, usual: 
     )
     return (
         f"The noise of {len(nodes)} of {len(names)} variables ({shown}) varies with earlier variables, which an "
-        f"additive-noise model rules out:{paid} expect wrong edges, and try a transform such as 'log' or 'rank'."
+        f"additive-noise model rules out:{paid} expect wrong edges, and {other_transform(table.transform)}."
     )

@@ -80,13 +80,10 @@ class Move:
         return low <= other_high and other_low <= high
 
 
-def best_move(state: State, node: int, *, both_ways: bool = True) -> Search[Move | None]:
-    """The place for `node` that lowers the objective most; None when it is best where it is.
-
-    Only earlier places are looked at unless `both_ways`: most moves later are moves earlier of another node.
-    """
+def best_move(state: State, node: int) -> Search[Move | None]:
+    """The place for `node` that lowers the objective most; None when it is best where it is."""
     earlier = yield from _best_earlier(state, node)
-    later = (yield from _best_later(state, node)) if both_ways else None
+    later = yield from _best_later(state, node)
     return max((m for m in (earlier, later) if m is not None), key=lambda m: m.gain, default=None)
 
 

@@ -98,8 +98,11 @@ def charge_misfit(state: State, table: Table) -> Work[None]:
 
 
 def find_parents(state: State, *, kernels: list[Kernel] | None = None) -> Work[None]:
-    """Parents for every node within the order, and with them each node's kernel and the entropy to use."""
-    everyone, objective = list(state.order), state.objective
+    """Parents for every node within the order, and with them each node's kernel and the entropy to use.
+
+    Where kernels come from a pass before there are parents that were leapt to, and what follows leaps again.
+    """
+    everyone, objective, leap = list(state.order), state.objective, kernels is None
     if kernels is None:
         yield from state.reselect(everyone, leap=False)
     else:
@@ -107,9 +110,9 @@ def find_parents(state: State, *, kernels: list[Kernel] | None = None) -> Work[N
     yield from fit_kernels(objective, state.parents)
     yield objective, [Query(node, parents) for node, parents in enumerate(state.parents)]
     objective.settle_entropy(state.parents)
-    yield from state.reselect(everyone, leap=True)
+    yield from state.reselect(everyone, leap=leap)
     changed = yield from fit_kernels(objective, state.parents)
-    yield from state.reselect(changed, leap=True)
+    yield from state.reselect(changed, leap=leap)
 
 
 def tables_at_once(n_rows: int, n_columns: int, device: torch.device, settings: LikelihoodSettings) -> int:

@@ -1,8 +1,8 @@
-"""Mend an order: move single variables while the likelihood gains more than a move must pay.
+"""Mend an order: move single variables while the likelihood gains more than a move must pay, then rearrange.
 
-A first pass on some of the rows makes the large moves cheaply; the last pass, on all rows, mends the rest. No move
-is accepted that does not lower the penalised objective, sum over nodes of L(j | P_j) + price * |P_j|, where P_j are
-the parents found among the nodes before j.
+A first pass on some of the rows makes the large moves cheaply; the last pass, on all rows, mends the rest, and gives
+variables better parents from anywhere. No move is accepted that does not lower the penalised objective, sum over nodes
+of L(j | P_j) + price * |P_j|, where P_j are the parents found among the nodes before j.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from diffan.likelihood.fits import Parents
 from diffan.likelihood.journal import Journal
 from diffan.likelihood.moves import BoolArray, Move, State, best_move
 from diffan.likelihood.passes import run_passes
+from diffan.likelihood.rearranging import rearranged
 from diffan.likelihood.search import in_step
 from diffan.likelihood.settings import LikelihoodSettings
 from diffan.likelihood.work import Work, finished
@@ -64,7 +65,7 @@ def refining(
 
         def mend(state: State, last: bool) -> Work[None]:
             pay = max(settings.move_nats if last else settings.first_nats, state.misfit)
-            yield from _descend(state, pay, settings.max_sweeps, task, journal, both_ways=True)
+            yield from _descend(state, pay, settings.max_sweeps, task, journal, anywhere=last)
 
         state = yield from run_passes(
             start,
@@ -87,29 +88,37 @@ refine = finished(refining)
 
 
 def _descend(
-    state: State, pay: float, max_sweeps: int, task: Task, journal: Journal, *, both_ways: bool
+    state: State, pay: float, max_sweeps: int, task: Task, journal: Journal, *, anywhere: bool
 ) -> Work[None]:
-    """Sweep over all variables until no move pays; moves of one sweep do not touch each other."""
+    """Sweep over all variables until no move pays; then, with `anywhere`, until no rearrangement does either."""
     if not journal.trace:
         journal.trace.append(state.total())
     for _ in range(len(journal.trace) - 1, max_sweeps):
-        searches = [best_move(state, node, both_ways=both_ways) for node in state.order]
-        moves = yield from in_step(searches, state.objective)
-        found = [move for move in moves if move is not None and move.gain > pay]
-        accepted: list[Move] = []
-        for move in sorted(found, key=lambda m: -m.gain):
-            if not any(move.overlaps(other) for other in accepted):
-                accepted.append(move)
+        accepted = yield from _moved(state, pay)
+        if not accepted and anywhere:
+            accepted = yield from rearranged(state, pay)
         if not accepted:
             break
-        for move in accepted:
-            state.order.remove(move.node)
-            state.order.insert(move.new, move.node)
-            for node, parents in move.parents.items():
-                state.parents[node] = parents
-        yield from state.reselect(sorted({node for move in accepted for node in move.parents}), leap=True)
         journal.swept(state, accepted)
         task.advance(note=f"{len(journal.moves)} moves, {state.objective.n_fits} fits")
+
+
+def _moved(state: State, pay: float) -> Work[list[Move]]:
+    """Make the moves that pay most, none of which touches another; what was moved."""
+    searches = [best_move(state, node) for node in state.order]
+    moves = yield from in_step(searches, state.objective)
+    found = [move for move in moves if move is not None and move.gain > pay]
+    accepted: list[Move] = []
+    for move in sorted(found, key=lambda m: -m.gain):
+        if not any(move.overlaps(other) for other in accepted):
+            accepted.append(move)
+    for move in accepted:
+        state.order.remove(move.node)
+        state.order.insert(move.new, move.node)
+        for node, parents in move.parents.items():
+            state.parents[node] = parents
+    yield from state.reselect(sorted({node for move in accepted for node in move.parents}), leap=True)
+    return accepted
 
 
 def checked_order(order: Sequence[int], d: int) -> list[int]:

@@ -52,10 +52,9 @@ def selecting(
     rules = context.rules(d)
     allowed = rules.candidates(checked_square(candidates, d, "candidates", default=True), plain)
     with context.progress.task("edges") as task:
-        if refined is not None and refined.state is not None and refined.order == plain:
-            state = refined.state
-            state.allowed = allowed
-        else:
+        state = refined.state if refined is not None and refined.order == plain else None
+        leap = state is None  # mending has leapt from all columns already
+        if state is None:
             state = yield from run_passes(
                 plain,
                 table,
@@ -66,8 +65,9 @@ def selecting(
                 mend=_leave,
                 timings={},
             )
+        state.allowed = allowed
         state.price = settings.edge_nats  # what mending had to pay is measured anew along the mended order
-        yield from state.reselect(plain, leap=True)
+        yield from state.reselect(plain, leap=leap)
         changed = yield from fit_kernels(state.objective, state.parents)
         yield from state.reselect(changed, leap=False)
         task.advance(note="parents found")
@@ -87,7 +87,7 @@ def selecting(
     p_values = np.ones((d, d))
     p_values[tested] = null.p_value(nats[tested] * (usual / state.price))
     cutoff = float(null.p_value(usual))
-    warning = misfit_warning(owed, table.names, state.price, usual) if warn else None
+    warning = misfit_warning(owed, table, state.price, usual) if warn else None
     return EdgeEvidence(
         p_values=p_values,
         tested=tested,

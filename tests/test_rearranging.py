@@ -1,0 +1,98 @@
+"""Better parents from anywhere: what no move of a single variable finds, and what the order becomes then."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diffan.dag import topological_indices
+from diffan.likelihood.moves import State, best_move
+from diffan.likelihood.objective import Objective
+from diffan.likelihood.rearranging import in_line, rearranged
+from diffan.likelihood.search import in_step
+from diffan.likelihood.settings import LikelihoodSettings
+from diffan.likelihood.work import finish
+
+BoolArray = npt.NDArray[np.bool_]
+CAUSES, EFFECT, ROWS = 8, 8, 500  # columns 0 to 7, then their effect
+PRICE = 4.0
+
+
+@pytest.fixture
+def objective() -> Objective:
+    """A random wave of eight columns, which shows nothing of itself through four of them."""
+    generator = torch.Generator().manual_seed(10)
+    points = torch.randn(ROWS, CAUSES, generator=generator)
+    waves = torch.randn(CAUSES, 30, generator=generator)
+    clear = torch.cos(points @ waves + 6.3 * torch.rand(30, generator=generator)).sum(dim=1)
+    effect = clear / clear.std() + 0.3 * torch.randn(ROWS, generator=generator)
+    values = torch.column_stack([points, effect]).double().numpy()
+    return Objective(
+        values / values.std(axis=0),
+        settings=LikelihoodSettings(),
+        device=torch.device("cpu"),
+        rng=np.random.default_rng(0),
+    )
+
+
+def effect_in_the_middle(objective: Objective) -> State:
+    """Four causes before the effect and four behind it; nothing is known."""
+    d = CAUSES + 1
+    nothing = np.zeros((d, d), dtype=np.bool_)
+    order, nobody = [0, 1, 2, 3, EFFECT, 4, 5, 6, 7], [frozenset[int]()] * d
+    return State(objective, order, list(nobody), PRICE, ~np.eye(d, dtype=np.bool_), nothing, list(nobody))
+
+
+def test_parents_from_anywhere_are_found_where_no_move_pays(objective: Objective) -> None:
+    state = effect_in_the_middle(objective)
+    moves = finish(in_step([best_move(state, node) for node in state.order], objective))
+    assert all(move is None or move.gain < PRICE for move in moves)
+    before = state.total()
+    (found,) = finish(rearranged(state, PRICE))
+    assert state.parents[EFFECT] == frozenset(range(CAUSES))
+    assert state.order == [*range(CAUSES), EFFECT]  # and the others stay as they were
+    assert (found.node, found.old, found.new) == (EFFECT, 4, CAUSES)
+    assert found.gain == pytest.approx(before - state.total())
+    assert finish(rearranged(state, PRICE)) == []  # there is nothing more to gain
+
+
+def test_what_has_to_come_first_does(objective: Objective) -> None:
+    state = effect_in_the_middle(objective)
+    state.must_precede[EFFECT, 4] = True
+    finish(rearranged(state, PRICE))
+    assert 4 not in state.parents[EFFECT]
+    assert state.order.index(EFFECT) < state.order.index(4)
+
+
+def test_what_does_not_pay_leaves_everything_as_it_was(objective: Objective) -> None:
+    state = effect_in_the_middle(objective)
+    order, parents, kernels = list(state.order), list(state.parents), list(objective.kernels)
+    assert finish(rearranged(state, 1e9)) == []
+    assert (state.order, state.parents, objective.kernels) == (order, parents, kernels)
+
+
+@st.composite
+def orders_and_graphs(draw: st.DrawFn) -> tuple[list[int], BoolArray]:
+    d = draw(st.integers(1, 8))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    graph = np.triu(rng.random((d, d)) < 0.3, 1)
+    shuffled = rng.permutation(d)
+    return rng.permutation(d).tolist(), graph[np.ix_(shuffled, shuffled)]
+
+
+@given(orders_and_graphs())
+def test_an_order_in_line_follows_the_arrows_and_stays_where_it_did(
+    case: tuple[list[int], BoolArray],
+) -> None:
+    order, arrows = case
+    found = in_line(order, arrows)
+    place = {node: k for k, node in enumerate(found)}
+    assert sorted(found) == sorted(order)
+    assert all(place[i] < place[j] for i, j in np.argwhere(arrows).tolist())
+    assert in_line(found, arrows) == found
+    follows = list(topological_indices(arrows.astype(np.int8)))
+    assert in_line(follows, arrows) == follows
