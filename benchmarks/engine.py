@@ -110,18 +110,11 @@ def replicates(device: str, count: int, density: int) -> None:
             f"{label}: one run {one:.2f} s; {count} replicates {took:.2f} s, {took / one:.1f} runs",
             flush=True,
         )
-    stats = pstats.Stats(recorder)
-    for name in (
-        "orders_together",
-        "prepare_together",
-        "solve",
-        "missing",
-        "_exact",
-        "_low_rank",
-        "statistics_of",
-    ):
-        stats.sort_stats("cumulative").print_stats(rf"\({name}\)")
-    stats.sort_stats("tottime").print_stats(25)
+    stats = pstats.Stats(recorder).strip_dirs()
+    stats.sort_stats("cumulative").print_stats(
+        r"(search|objective|engine|recipe|diffan_order|passes|select)\.py", 30
+    )
+    stats.sort_stats("tottime").print_stats(50)
     if device != "cpu":
         print(f"peak {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB")
 
