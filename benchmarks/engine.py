@@ -89,27 +89,26 @@ def fits(device: str) -> None:
 
 
 def replicates(device: str, count: int, density: int) -> None:
-    """One run, then replicates in lockstep, with the functions their seconds go to."""
+    """One run, then replicates in lockstep, with the functions and the kernels that their seconds go to."""
     import cProfile
     import pstats
 
     import diffan
 
     data = PaperCase("er", density, "gauss", 0, 0, 20, 1000).draw(device="cpu")[0]
-    diffan.discover(data, device=device)
-    one = seconds(lambda: diffan.discover(data, device=device), device)
     given = diffan.ConfidenceSettings(replicates=count)
-    for label, profiled in (("plain", False), ("profiled", True)):
-        recorder = cProfile.Profile()
-        if profiled:
-            recorder.enable()
-        found = diffan.discover(data, device=device, confidence=given)
-        recorder.disable()
-        took = found.timings["confidence"]
-        print(
-            f"{label}: one run {one:.2f} s; {count} replicates {took:.2f} s, {took / one:.1f} runs",
-            flush=True,
-        )
+
+    def measured() -> float:
+        return diffan.discover(data, device=device, confidence=given).timings["confidence"]
+
+    one = seconds(lambda: diffan.discover(data, device=device), device)
+    many = measured()
+    print(f"one run {one:.2f} s; {count} replicates {many:.2f} s, {many / one:.1f} runs", flush=True)
+    recorder = cProfile.Profile()
+    recorder.enable()
+    profiled = measured()
+    recorder.disable()
+    print(f"profiled: {profiled:.2f} s")
     stats = pstats.Stats(recorder).strip_dirs()
     stats.sort_stats("cumulative").print_stats(
         r"(search|objective|engine|recipe|diffan_order|passes|select)\.py", 30
@@ -117,6 +116,24 @@ def replicates(device: str, count: int, density: int) -> None:
     stats.sort_stats("tottime").print_stats(50)
     if device != "cpu":
         print(f"peak {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB")
+        print_kernels(measured)
+
+
+def print_kernels(call: Callable[[], object]) -> None:
+    """How long a GPU is busy, with how many launches, and with which kernels most."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
+        call()
+        torch.cuda.synchronize()
+    taken: dict[str, list[int]] = {}
+    for event in profiler.profiler.kineto_results.events():
+        if event.device_type() == torch.autograd.DeviceType.CUDA:
+            total = taken.setdefault(event.name()[:90], [0, 0])
+            total[0] += event.duration_ns()
+            total[1] += 1
+    busy, launches = (sum(column) for column in zip(*taken.values(), strict=True))
+    print(f"{launches} launches, {busy / 1e9:.2f} s on the GPU")
+    for name, (spent, times) in sorted(taken.items(), key=lambda item: -item[1][0])[:30]:
+        print(f"{spent / 1e9:8.3f} s  {times:8d}  {name}")
 
 
 def main() -> None:

@@ -14,7 +14,11 @@ from sweep.results import Results, Summary, summary
 from sweep.study import Size, Study, discoveries
 
 METHODS = ("diffan", *PAPER_VARIANTS, *BASELINES)
-LOGARITHMS = {"transform": "log"}
+LOGARITHMS, AS_THEY_ARE = {"transform": "log"}, {"transform": "none"}
+SACHS_AGAIN = {  # what else was done with its columns, and by whom
+    "Sachs, logarithms": (LOGARITHMS, ("score", "cam", "paper-deciduous")),
+    "Sachs, columns as they are": (AS_THEY_ARE, ("diffan",)),
+}
 NAMES = {"sachs": "Sachs", "syntren": "SynTReN"}
 
 # (data, contender) -> SHD, SID as printed
@@ -37,7 +41,8 @@ def cells(size: Size) -> list[Cell]:
         return discoveries([SACHS], ["cam", "var-sort"])
     others = [method for method in METHODS if method not in PAPER_VARIANTS]
     return [
-        *discoveries([SACHS], ("diffan", "score", "cam"), **LOGARITHMS),
+        *discoveries([SACHS], ("score", "cam"), **LOGARITHMS),
+        *discoveries([SACHS], ("diffan",), **AS_THEY_ARE),
         *discoveries([SACHS, *SYNTREN], others),
         *discoveries([SACHS], PAPER_VARIANTS, rank=1),
         *discoveries([SACHS], ["paper-deciduous"], rank=1, **LOGARITHMS),
@@ -76,9 +81,10 @@ def section(results: Results, figures: Path) -> Section:
             records = results.select(method=method, options={}, set=data_name)
             rows.append([shown_name, label(method), *_measures(records, data_name, method, notes)])
         if data_name == "sachs":
-            for method in ("diffan", "score", "cam", "paper-deciduous"):
-                records = results.select(method=method, options=LOGARITHMS, set="sachs")
-                rows.append(["Sachs, logarithms", label(method), *_measures(records, "-", method, notes)])
+            for name, (options, methods) in SACHS_AGAIN.items():
+                for method in methods:
+                    records = results.select(method=method, options=options, set="sachs")
+                    rows.append([name, label(method), *_measures(records, "-", method, notes)])
     header = [
         "data",
         "method",
@@ -93,13 +99,15 @@ def section(results: Results, figures: Path) -> Section:
     ]
     page.add(
         "853 observational rows of 11 proteins with 17 edges; ten simulated gene networks of 20 nodes and 500 rows. "
-        "Columns are standardised; nothing was tuned on the true graphs. Published numbers carry no spread.",
+        "Columns are standardised; nothing was tuned on the true graphs. Our default takes logarithms of Sachs by itself, since "
+        "all its columns are positive and some have extreme outliers; the other methods take columns as they are unless the row "
+        "says otherwise. Published numbers carry no spread.",
         table(header, rows),
     ).add_notes(notes)
     page.verdict = " ".join(
         [
             _verdict(results, "sachs", {}, "Sachs"),
-            _verdict(results, "sachs", LOGARITHMS, "the logarithms of Sachs, which its warning suggests,"),
+            _verdict(results, "sachs", AS_THEY_ARE, "Sachs without the logarithms that it takes by itself"),
             _verdict(results, "syntren", {}, "SynTReN"),
         ]
     )
@@ -121,7 +129,7 @@ def _measures(records: Sequence[Record], data_name: str, method: str, notes: Not
 def _verdict(results: Results, data_name: str, options: dict, name: str) -> str:
     records = results.select(method="diffan", options=options, set=data_name)
     if not records:
-        return f"Our default has not been run on {name.rstrip(',')}."
+        return f"Our default has not been run on {name}."
     words = [
         _reached(found, measure.upper(), target)
         for measure, target in zip(("shd", "sid"), TARGETS[data_name], strict=True)
