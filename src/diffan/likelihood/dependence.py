@@ -13,7 +13,7 @@ FLAT = 1e-9  # of a squared column's length: when no more than that is left besi
 
 
 def spread_explained(
-    residuals: FloatArray, values: FloatArray, earlier: BoolArray
+    residuals: FloatArray, values: npt.NDArray[np.floating], earlier: BoolArray
 ) -> tuple[FloatArray, FloatArray]:
     """The share of |residual|'s variance that each earlier column explains, and its p-value: [d, d] for i -> j.
 
@@ -21,7 +21,7 @@ def spread_explained(
     |residual| is regressed on the column and its square, whose n R^2 is chi-square with 2 degrees of freedom when
     there is nothing. residuals [d, n], values [n, d], earlier[i, j] when i may cause j.
     """
-    n = residuals.shape[1]
+    n, values = residuals.shape[1], np.asarray(values, dtype=np.float64)
     size = np.abs(residuals - residuals.mean(axis=1, keepdims=True))
     size = np.argsort(np.argsort(size, axis=1), axis=1) / n  # ranks: outliers must not decide
     size -= size.mean(axis=1, keepdims=True)

@@ -17,7 +17,7 @@ from diffan.table import Table
 from diffan.table_checks import other_transform
 
 MOST_SHARE = 0.999  # more is worth no more, which keeps nats finite
-MANY_NODES = 0.25  # share of the nodes that makes a warning; choice
+MANY_NODES = 0.25  # share of the nodes from which on it is the model's fault, not theirs; choice
 
 
 def left_over(state: State, table: Table) -> Work[FloatArray]:
@@ -25,6 +25,7 @@ def left_over(state: State, table: Table) -> Work[FloatArray]:
     objective, d = state.objective, len(state.order)
     yield objective, [Query(node, parents, kept=True) for node, parents in enumerate(state.parents)]
     residuals = np.stack([objective.residuals(node, parents) for node, parents in enumerate(state.parents)])
+    objective.forget_residuals()
     earlier = np.zeros((d, d), dtype=np.bool_)
     for k, node in enumerate(state.order):
         earlier[state.candidates(node, state.order[:k]), node] = True
@@ -43,15 +44,17 @@ def owed_nats(residuals: FloatArray, values: FloatArray, earlier: BoolArray) -> 
 
 
 def misfit(owed: FloatArray) -> float:
-    """The most that one earlier column tells about a node's noise, in the mean over nodes."""
-    return float(owed.max(axis=0).mean())
+    """The most that one earlier column tells about a node's noise, in the mean over nodes; nothing where few nodes owe."""
+    most = owed.max(axis=0)
+    return float(most.mean()) if _many(most > 0) else 0.0
 
 
 def misfit_warning(owed: FloatArray, table: Table, price: float, usual: float) -> str | None:
     """A sentence when the noise of many variables depends on earlier ones, or when edges had to pay for it."""
-    names, nodes = table.names, np.flatnonzero(owed.any(axis=0))
-    if price <= usual and len(nodes) < max(2, MANY_NODES * len(names)):
+    names, owing = table.names, owed.any(axis=0)
+    if price <= usual and not _many(owing):
         return None
+    nodes = np.flatnonzero(owing)
     shown = ", ".join(repr(names[j]) for j in nodes[:5]) + (", ..." if len(nodes) > 5 else "")
     paid = (
         f" an edge had to show {price:.0f} nats of evidence instead of {usual:.0f};" if price > usual else ""
@@ -60,3 +63,7 @@ def misfit_warning(owed: FloatArray, table: Table, price: float, usual: float) -
         f"The noise of {len(nodes)} of {len(names)} variables ({shown}) varies with earlier variables, which an "
         f"additive-noise model rules out:{paid} expect wrong edges, and {other_transform(table.transform)}."
     )
+
+
+def _many(nodes: BoolArray) -> bool:
+    return int(nodes.sum()) >= max(2, MANY_NODES * len(nodes))

@@ -101,6 +101,10 @@ class Objective:
             return self._values[:, node]
         return self._residuals[node, self.kernels[node], parents]
 
+    def forget_residuals(self) -> None:
+        """They take room, and whoever goes on from a checkpoint does not have them."""
+        self._residuals.clear()
+
     def knows(self, query: Query) -> bool:
         node, parents, slopes, kernel, weights, kept = query
         if weights:

@@ -107,7 +107,7 @@ class Choice:
         among fifty columns would often be given four.
         """
         among = len(self.free | self.required)
-        more = _log_sets(among, len(landed)) - _log_sets(among, len(current))
+        more = log_sets(among, len(landed)) - log_sets(among, len(current))
         return max(self.price * (len(landed) - len(current)), 2.0 * more + self.price)
 
     def _best_of_heaviest(self, heaviest: list[int]) -> Search[tuple[Parents, Kernel]]:
@@ -168,6 +168,6 @@ class Choice:
         return sorted((c for c in outside if slopes[c] > steep), key=lambda c: (-slopes[c], c))
 
 
-def _log_sets(among: int, size: int) -> float:
+def log_sets(among: int, size: int) -> float:
     """The logarithm of the number of sets of that size."""
     return math.log(math.comb(among, size))

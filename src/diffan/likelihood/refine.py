@@ -19,7 +19,7 @@ from diffan.keeping import Stage
 from diffan.likelihood.fits import Parents
 from diffan.likelihood.journal import Journal
 from diffan.likelihood.moves import BoolArray, Move, State, best_move
-from diffan.likelihood.passes import run_passes
+from diffan.likelihood.passes import charge_misfit, run_passes
 from diffan.likelihood.rearranging import rearranged
 from diffan.likelihood.search import in_step
 from diffan.likelihood.settings import LikelihoodSettings
@@ -64,8 +64,7 @@ def refining(
     with context.progress.task("refine") as task:
 
         def mend(state: State, last: bool) -> Work[None]:
-            pay = max(settings.move_nats if last else settings.first_nats, state.misfit)
-            yield from _descend(state, pay, settings.max_sweeps, task, journal, anywhere=last)
+            yield from _descend(state, table, settings, task, journal, last)
 
         state = yield from run_passes(
             start,
@@ -88,16 +87,23 @@ refine = finished(refining)
 
 
 def _descend(
-    state: State, pay: float, max_sweeps: int, task: Task, journal: Journal, *, anywhere: bool
+    state: State, table: Table, settings: LikelihoodSettings, task: Task, journal: Journal, last: bool
 ) -> Work[None]:
-    """Sweep over all variables until no move pays; then, with `anywhere`, until no rearrangement does either."""
+    """Sweep over all variables until no move pays; on all rows, until no rearrangement does either.
+
+    What the order was charged for a misfit is then measured anew, and the sweeps go on if it has fallen.
+    """
+    move, edge = (
+        (settings.move_nats, settings.edge_nats) if last else (settings.first_nats, settings.first_nats)
+    )
     if not journal.trace:
         journal.trace.append(state.total())
-    for _ in range(len(journal.trace) - 1, max_sweeps):
+    for _ in range(len(journal.trace) - 1, settings.max_sweeps):
+        pay = max(move, state.misfit)
         accepted = yield from _moved(state, pay)
-        if not accepted and anywhere:
+        if not accepted and last:
             accepted = yield from rearranged(state, pay)
-        if not accepted:
+        if not accepted and not (settings.charge_misfit and (yield from charge_misfit(state, table, edge))):
             break
         journal.swept(state, accepted)
         task.advance(note=f"{len(journal.moves)} moves, {state.objective.n_fits} fits")

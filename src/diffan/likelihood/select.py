@@ -15,6 +15,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from scipy import stats
 
 from diffan.context import Context
 from diffan.evidence import EdgeEvidence
@@ -23,12 +24,16 @@ from diffan.likelihood.fitting import fit_kernels
 from diffan.likelihood.misfit import left_over, misfit, misfit_warning
 from diffan.likelihood.moves import BoolArray, State
 from diffan.likelihood.null import FloatArray, NullModel, shuffled_falls
+from diffan.likelihood.parents import log_sets
 from diffan.likelihood.passes import run_passes
 from diffan.likelihood.refine import RefinedOrder, checked_order, checked_square
 from diffan.likelihood.search import Search, in_step
 from diffan.likelihood.settings import LikelihoodSettings
 from diffan.likelihood.work import Work, finished
 from diffan.table import Table
+
+LEAST_SPREAD = 0.3  # of the logarithm of true edges' evidence; choice: edges that happen to be alike
+ODDS_STEPS = 500
 
 
 def selecting(
@@ -118,18 +123,22 @@ def _false_discovery_cutoff(null: NullModel, nats: FloatArray, share: float) -> 
 def even_odds(null: NullModel, nats: FloatArray, price: float) -> float:
     """The least evidence, from `price` on, at which an edge is no less likely true than false.
 
-    Beyond the price true edges are taken to thin out exponentially, with the mean of those found there, and false ones as
-    the null does. On a sparse graph true edges are few and strong, and most of what barely pays is chance; on a dense
-    one they are many and weak, and the price stands.
+    False edges thin out beyond the price as the null does. The evidence of true ones is taken to be spread like that of the
+    edges found, which is log-normal as far as they can tell (a Student law, for there may be few). On a sparse graph true
+    edges are few and strong, and most of what barely pays is chance; on a dense one they are many and weak, and the
+    price stands.
     """
-    found = nats[nats > price]
-    mean = float(np.mean(found - price)) if len(found) else 0.0
-    if mean <= null.scale:  # what was found thins out like the null: there is no line between the two
+    found = np.log(nats[nats > price])
+    if len(found) < 2:
         return price
     false = (len(nats) - len(found)) * float(null.p_value(price))
     true = max(len(found) - false, 1.0)
-    odds = (false / null.scale) / (true / mean)  # just beyond the price
-    return price + max(0.0, math.log(odds) / (1.0 / null.scale - 1.0 / mean)) if odds > 0 else price
+    middle = float(found.mean())
+    spread = max(float(found.std(ddof=1)), LEAST_SPREAD) * math.sqrt(1.0 + 1.0 / len(found))
+    at = np.geomspace(price, np.exp(found.max()), ODDS_STEPS)
+    density = stats.t.pdf((np.log(at) - middle) / spread, len(found) - 1) / (spread * at)
+    likely = true * density >= false / null.scale * np.exp(-(at - price) / null.scale)
+    return float(at[np.argmax(likely)]) if likely.any() else price
 
 
 def _settled_evidence(state: State) -> Work[FloatArray]:
@@ -147,21 +156,33 @@ def _settled_evidence(state: State) -> Work[FloatArray]:
 
 
 def _settle(state: State, node: int, candidates: list[int]) -> Search[tuple[Parents, dict[int, float]]]:
-    """Add or drop the one parent that lowers the cost most until none does: then the evidence is consistent."""
+    """Add or drop the one parent that lowers the cost most until none does: then the evidence is consistent.
+
+    All are dropped together when they are worth less than the best of so many sets would seem by chance.
+    """
     required = state.required[node]
     current = (state.parents[node] & frozenset(candidates)) | required
     while True:
         others = {i: current ^ {i} for i in candidates}
-        yield [Query(node, current), *(Query(node, parents) for parents in others.values())]
+        yield [Query(node, P) for P in (current, required, *others.values())]
         open_to_change = [parents for i, parents in others.items() if i not in required]
         best = min(open_to_change, key=lambda parents: state.cost(node, parents), default=current)
-        if state.cost(node, best) >= state.cost(node, current):
-            value = state.objective.value(node, current)
+        value = state.objective.value(node, current)
+        if state.cost(node, best) < state.cost(node, current):
+            current = best
+        elif state.objective.value(node, required) - value < _price_of_set(state, len(candidates), current, required):
+            current = required
+        else:
             falls = {
                 i: abs_fall(i in current, value, state.objective.value(node, P)) for i, P in others.items()
             }
             return current, falls
-        current = best
+
+
+def _price_of_set(state: State, among: int, current: Parents, required: Parents) -> float:
+    """What parents must pay together: each its own price, or one and what the choice between so many sets is worth."""
+    size, among = len(current - required), among - len(required)
+    return min(state.price * size, state.price + 2.0 * log_sets(among, size)) if size else 0.0
 
 
 def abs_fall(chosen: bool, with_current: float, with_other: float) -> float:
