@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import permutations
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 import diffan
 from diffan.context import Context
@@ -18,9 +21,10 @@ from diffan.likelihood.entropy import gaussian_entropy, looks_gaussian, spacing_
 from diffan.likelihood.exact import inverse, leave_one_out
 from diffan.likelihood.kernel import kernel_matrix
 from diffan.likelihood.low_rank import low_rank_residuals
+from diffan.likelihood.moves import State
 from diffan.likelihood.null import NullModel
 from diffan.likelihood.refine import refine
-from diffan.likelihood.select import even_odds, select
+from diffan.likelihood.select import even_odds, price_of_set, select, settle
 from diffan.likelihood.settings import LikelihoodSettings
 from diffan.table import Table
 
@@ -213,17 +217,50 @@ def test_sparse_graphs_ask_for_more_evidence_and_dense_ones_do_not() -> None:
     rng = np.random.default_rng(0)
     null = NullModel.fit(2.0 * rng.exponential(size=1000) - 8.0)  # falls by a factor e every 2 nats
     useless = np.full(170, -20.0)
-    strong, weak = np.linspace(50, 300, 20), np.linspace(5, 60, 90)
+    strong, weak = np.geomspace(50, 300, 20), np.linspace(5, 60, 90)
     price = null.level(0.005)
     sparse = even_odds(null, np.concatenate([useless, strong]), price)
-    assert price + 2 < sparse < 20
+    assert price + 2 < sparse < 30
     # just there, as many false edges as true ones are expected in a small step
     false = 170 * float(null.p_value(sparse)) / null.scale
-    mean = float(np.mean(strong - price))
-    true = (20 - 170 * 0.005) / mean * np.exp(-(sparse - price) / mean)
-    assert false == pytest.approx(true)
+    width = np.log(strong).std(ddof=1) * np.sqrt(1 + 1 / 20) * np.sqrt(3) / np.pi
+    law = stats.logistic(np.log(strong).mean(), width)
+    true = (20 - 170 * 0.005) * law.pdf(np.log(sparse)) / sparse
+    assert false == pytest.approx(true, rel=0.05)  # the steps it is looked for in
     assert even_odds(null, np.concatenate([useless, weak]), null.level(0.0005)) == null.level(0.0005)
     assert even_odds(null, useless, price) == price
+
+
+def test_parents_that_pay_only_beside_each_other_must_pay_together() -> None:
+    """Worth 12 nats as a pair and nothing alone: by chance among twenty columns, not between the only two."""
+    assert price_of_set(8.0, 19, 0) == 0.0
+    assert price_of_set(8.0, 19, 1) == 8.0
+    assert price_of_set(8.0, 2, 2) == pytest.approx(8.0)
+    assert price_of_set(8.0, 3, 2) == pytest.approx(8.0 + 2 * np.log(3))
+    assert price_of_set(8.0, 19, 2) == pytest.approx(16.0)
+    pair = frozenset({0, 1})
+
+    def settled(among: int, required: frozenset[int]) -> frozenset[int]:
+        def value(node: int, parents: frozenset[int]) -> float:
+            return -12.0 if pair <= parents else 0.0
+
+        state = SimpleNamespace(
+            objective=SimpleNamespace(value=value),
+            cost=lambda node, parents: value(node, parents) + 8.0 * len(parents),
+            price=8.0,
+            parents=[pair],
+            required=[required],
+        )
+        search = settle(cast(State, state), 0, list(range(among)))
+        while True:
+            try:
+                next(search)
+            except StopIteration as stop:
+                return stop.value[0]
+
+    assert settled(2, frozenset()) == pair
+    assert settled(20, frozenset()) == frozenset()
+    assert settled(20, frozenset({0})) == pair  # what is known costs nothing
 
 
 def test_dependent_noise_is_reported() -> None:

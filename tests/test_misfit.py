@@ -71,9 +71,15 @@ def test_the_sentence_tells_what_an_edge_had_to_show() -> None:
     owed[:3, 1:4] = 80.0
     told = str(misfit_warning(owed, table, 4.0, 4.0))
     assert "'x1', 'x2', 'x3'" in told
-    assert "transform='log' or 'rank'" in told
-    in_logarithms = replace(table, transform="log")
-    assert "transform='rank'" in str(misfit_warning(owed, in_logarithms, 4.0, 4.0))
+    assert told.endswith("expect wrong edges, and try transform='rank'.")  # no logarithms of negative numbers
+    assert "missed edges and some wrong ones" in str(misfit_warning(owed, table, 57.0, 4.0))
+    assert "5.2 nats of evidence instead of 4.9" in str(misfit_warning(owed, table, 5.2, 4.9))
+    positive = Table.read(np.random.default_rng(0).normal(size=(90, 8)) + 9.0)
+    assert "transform='log' or 'rank'" in str(misfit_warning(owed, positive, 4.0, 4.0))
+    in_logarithms = replace(positive, transform="log")
+    assert str(misfit_warning(owed, in_logarithms, 4.0, 4.0)).endswith("try transform='rank'.")
+    in_ranks = replace(positive, transform="rank")
+    assert "transform='log' if all columns are positive" in str(misfit_warning(owed, in_ranks, 4.0, 4.0))
 
 
 def test_a_table_that_fits_is_not_charged_along_its_order() -> None:

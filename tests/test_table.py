@@ -238,6 +238,18 @@ def test_weak_spots_are_noticed() -> None:
     assert "Extreme outliers (over 12 standard deviations) in 'v0'" in notices(wild)
 
 
+def test_advice_against_outliers_names_only_what_can_be_tried() -> None:
+    wild = frame(n=200)
+    wild.iloc[0, 0] = 1e6
+    assert notices(wild).endswith("check them, or try transform='rank'.")  # some columns are negative
+    assert notices(np.exp(frame(n=200)).assign(v0=wild.v0.abs() + 1)).endswith("transform='log' or 'rank'.")
+    untamed = np.exp(frame(n=200))
+    untamed.iloc[0, 0] = 1e-300
+    untamed.iloc[1, 0] = 1e6
+    told = " ".join(Table.read(untamed, transform="auto").warnings)
+    assert told.endswith("try transform='rank'.")  # logarithms were tried, and did not help
+
+
 def test_rank_transform_tames_outliers() -> None:
     wild = frame(n=200)
     wild.iloc[0, 0] = 1e6

@@ -1,8 +1,8 @@
 """Tables larger than memory: converted once into a memory map of standardised rows, then used like any other.
 
-Two passes over the source: the first takes means, standard deviations and ranges, the second writes standardised
-single precision, rows in random order and columns in their canonical one. Files without a name hold it all unless a
-cache folder is given, so nothing is left behind.
+Two passes over the source, three when logarithms are tried: the first takes means, standard deviations and
+ranges, the last writes standardised single precision, rows in random order and columns in their canonical one. Files
+without a name hold it all unless a cache folder is given, so nothing is left behind.
 """
 
 from __future__ import annotations
@@ -177,6 +177,7 @@ def _converted(
     check_constant(moments.low, moments.high, view.names)
     notes = []
     before = moments.farthest
+    logarithms = not tame and view.transform == "none" and bool((moments.low > 0).all())
     if tame and may_need_logarithms(moments.low, before):
         in_logarithms = replace(view, transform="log")
         measured, _ = in_logarithms.measured()
@@ -190,9 +191,9 @@ def _converted(
     with storing():
         if entry is None:
             with scratch_file(scratch) as stream:
-                return _write(view, moments, stream, scratch, notes)[0]
+                return _write(view, moments, stream, scratch, notes, logarithms)[0]
         with writing(entry.array) as temporary, temporary.open("w+b") as stream:
-            table, digest = _write(view, moments, stream, scratch, notes)
+            table, digest = _write(view, moments, stream, scratch, notes, logarithms)
     record = {
         "where": list(table.where),
         "center": moments.center.tolist(),
@@ -206,7 +207,7 @@ def _converted(
 
 
 def _write(
-    view: WantedRows, moments: Moments, stream: Any, folder: str | None, notes: list[str]
+    view: WantedRows, moments: Moments, stream: Any, folder: str | None, notes: list[str], logarithms: bool
 ) -> tuple[MappedTable, str]:
     d = len(view.names)
     writer = MapWriter(stream, moments.count, d)
@@ -230,7 +231,7 @@ def _write(
     correlation = products / size / size[:, None]
     check_collinear(correlation, moments.count, names)
     head = np.asarray(stored[:NOTICE_ROWS])
-    notes = notes + noticed(head, moments.count, correlation, largest, names, view.transform)
+    notes = notes + noticed(head, moments.count, correlation, largest, names, view.transform, logarithms)
     where = [int(j) for j in np.argsort(places)]
     table = MappedTable(stored, where, view.names, moments.center, moments.scale, view.transform, notes)
     return table, digest

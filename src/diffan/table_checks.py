@@ -130,10 +130,12 @@ def noticed(
     largest: FloatArray,
     names: tuple[str, ...],
     transform: Transform,
+    logarithms: bool,
 ) -> list[str]:
     """What does not forbid a run but weakens it, one sentence each.
 
-    `values` may be a sample of the n rows; `largest` are the columns' largest absolute values over all of them.
+    `values` may be a sample of the n rows; `largest` are the columns' largest absolute values over all of them;
+    `logarithms` says whether to advise them against outliers.
     """
     d = len(names)
     notes: list[str] = []
@@ -161,15 +163,16 @@ def noticed(
         )
     wild = [names[j] for j in np.flatnonzero(largest > OUTLIER)]
     if wild:
-        advice = "" if transform == "rank" else f"; check them, or {other_transform(transform)}"
+        advice = "" if transform == "rank" else f"; check them, or {other_transform(transform, logarithms)}"
         notes.append(f"Extreme outliers (over {OUTLIER:g} standard deviations) in {listed(wild)}{advice}.")
     return notes
 
 
-def other_transform(used: str) -> str:
-    """Advice to try one that was not used."""
-    others = [f"'{name}'" for name in ("log", "rank") if name != used]
-    return f"try transform={' or '.join(others)}"
+def other_transform(used: Transform, logarithms: bool) -> str:
+    """Advice to try one that was not used; `logarithms` says whether the columns have any, where none was."""
+    if used == "rank":
+        return "try transform='log' if all columns are positive"
+    return "try transform='log' or 'rank'" if used == "none" and logarithms else "try transform='rank'"
 
 
 def listed(names: Sequence[str]) -> str:

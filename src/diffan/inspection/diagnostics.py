@@ -33,11 +33,11 @@ def diagnose(
     """All questions in the order a careful reader would ask them."""
     return (
         _linearity(result, seen),
-        _dependence(result, seen),
+        _dependence(result, table, seen),
         fits_neither_way(result, table),
         pairs_left_dependent(result, effects),
         rows_in_sequence(table, effects, rows_in_order=rows_in_order),
-        _noise_shape(result, seen),
+        _noise_shape(result, table, seen),
         _leaf_margins(result),
         _r2_sorted(result, table),
         _variance_sorted(result, table),
@@ -76,7 +76,7 @@ def _linearity(result: Discovery, seen: Inspection) -> Diagnostic:
     return Diagnostic(topic, "fine", "Every fitted effect bends enough for its direction to be seen.", "")
 
 
-def _dependence(result: Discovery, seen: Inspection) -> Diagnostic:
+def _dependence(result: Discovery, table: Table, seen: Inspection) -> Diagnostic:
     topic = "Is the noise independent of the causes?"
     tests = max(len(seen.curves), 1)
     left = [
@@ -91,12 +91,12 @@ def _dependence(result: Discovery, seen: Inspection) -> Diagnostic:
         "doubt" if len(left) > tests / 4 else "note",
         f"The spread of the residual still varies with the cause on {counted(left, 'edge', 'edges')} "
         f"({arrows(left)}), which additive noise rules out.",
-        f"Look at their residual plots; {other_transform(_transform(result))}, and think of a missing common cause.",
+        f"Look at their residual plots; {other_transform(table.transform, table.has_logarithms)}, and think of a missing common cause.",
         edges=tuple(left),
     )
 
 
-def _noise_shape(result: Discovery, seen: Inspection) -> Diagnostic:
+def _noise_shape(result: Discovery, table: Table, seen: Inspection) -> Diagnostic:
     topic = "Is the noise Gaussian?"
     bent = (np.abs(seen.skewness) > BENT[0]) | (np.abs(seen.kurtosis) > BENT[1])
     odd = [result.names[j] for j in np.flatnonzero(bent & (seen.normality < NOT_GAUSSIAN))]
@@ -107,7 +107,7 @@ def _noise_shape(result: Discovery, seen: Inspection) -> Diagnostic:
         "note",
         f"The residuals of {share_of(odd, result.names)} are far from Gaussian ({listed(odd)}); leaf rules such as "
         "that of DiffAN and SCORE are derived for Gaussian noise.",
-        f"Compare with method='nogam', which does not assume it, or {other_transform(_transform(result))}.",
+        f"Compare with method='nogam', which does not assume it, or {other_transform(table.transform, table.has_logarithms)}.",
         variables=tuple(odd),
     )
 
@@ -217,7 +217,7 @@ def _outliers(table: Table) -> Diagnostic:
         "doubt",
         f"{listed(wild)} {'has' if len(wild) == 1 else 'have'} values over {OUTLIER:g} standard deviations out; a few "
         "rows may carry the result.",
-        f"Check these rows for errors, or {other_transform(table.transform)}.",
+        f"Check these rows for errors, or {other_transform(table.transform, table.has_logarithms)}.",
         variables=tuple(wild),
     )
 
@@ -233,7 +233,3 @@ def _row_count(table: Table) -> Diagnostic:
         f"Only {n} rows for {d} columns; below {ROWS_PER_COLUMN} rows a column expect missed and reversed edges.",
         "Collect more rows, or leave out columns that matter least.",
     )
-
-
-def _transform(result: Discovery) -> str:
-    return str(result.settings.get("transform", "none"))

@@ -51,17 +51,19 @@ def misfit(owed: FloatArray) -> float:
 
 def misfit_warning(owed: FloatArray, table: Table, price: float, usual: float) -> str | None:
     """A sentence when the noise of many variables depends on earlier ones, or when edges had to pay for it."""
-    names, owing = table.names, owed.any(axis=0)
+    names, owing = table.names, owed.max(axis=0) > 0
     if price <= usual and not _many(owing):
         return None
     nodes = np.flatnonzero(owing)
     shown = ", ".join(repr(names[j]) for j in nodes[:5]) + (", ..." if len(nodes) > 5 else "")
     paid = (
-        f" an edge had to show {price:.0f} nats of evidence instead of {usual:.0f};" if price > usual else ""
+        f" an edge had to show {price:.3g} nats of evidence instead of {usual:.3g};" if price > usual else ""
     )
+    expect = "missed edges and some wrong ones" if price > usual else "wrong edges"
+    advice = other_transform(table.transform, table.has_logarithms)
     return (
         f"The noise of {len(nodes)} of {len(names)} variables ({shown}) varies with earlier variables, which an "
-        f"additive-noise model rules out:{paid} expect wrong edges, and {other_transform(table.transform)}."
+        f"additive-noise model rules out:{paid} expect {expect}, and {advice}."
     )
 
 

@@ -34,7 +34,8 @@ class RefinedOrder:
 
     order: list[int]
     trace: list[float]  # the penalised objective on all rows: before the first sweep there, then after each
-    moves: list[tuple[int, int, int]]  # (variable, old place, new place), first pass included
+    # (variable, old place, new place), first pass included; rearrangements move others along, which is not told
+    moves: list[tuple[int, int, int]]
     parents: list[Parents]  # of each node, as far as the refinement needed them
     warnings: tuple[str, ...] = ()
     timings: dict[str, float] = field(default_factory=dict)

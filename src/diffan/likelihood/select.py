@@ -15,7 +15,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import stats
 
 from diffan.context import Context
 from diffan.evidence import EdgeEvidence
@@ -123,21 +122,21 @@ def _false_discovery_cutoff(null: NullModel, nats: FloatArray, share: float) -> 
 def even_odds(null: NullModel, nats: FloatArray, price: float) -> float:
     """The least evidence, from `price` on, at which an edge is no less likely true than false.
 
-    False edges thin out beyond the price as the null does. The evidence of true ones is taken to be spread like that of the
-    edges found, which is log-normal as far as they can tell (a Student law, for there may be few). On a sparse graph true
-    edges are few and strong, and most of what barely pays is chance; on a dense one they are many and weak, and the
-    price stands.
+    False edges thin out beyond the price as the null does. The evidence of true ones is taken to be spread as that of the
+    edges found, by a logistic law of its logarithm. On a sparse graph true edges are few and strong, and most of what
+    barely pays is chance; on a dense one they are many and weak, and the price stands.
     """
     found = np.log(nats[nats > price])
     if len(found) < 2:
         return price
     false = (len(nats) - len(found)) * float(null.p_value(price))
     true = max(len(found) - false, 1.0)
-    middle = float(found.mean())
     spread = max(float(found.std(ddof=1)), LEAST_SPREAD) * math.sqrt(1.0 + 1.0 / len(found))
+    width = spread * math.sqrt(3.0) / math.pi  # of a logistic law with that standard deviation
     at = np.geomspace(price, np.exp(found.max()), ODDS_STEPS)
-    density = stats.t.pdf((np.log(at) - middle) / spread, len(found) - 1) / (spread * at)
-    likely = true * density >= false / null.scale * np.exp(-(at - price) / null.scale)
+    true_there = true / (4.0 * width * at * np.cosh((np.log(at) - found.mean()) / (2.0 * width)) ** 2)
+    false_there = false / null.scale * np.exp(-(at - price) / null.scale)
+    likely = true_there >= false_there
     return float(at[np.argmax(likely)]) if likely.any() else price
 
 
@@ -145,7 +144,7 @@ def _settled_evidence(state: State) -> Work[FloatArray]:
     """Bring every node's parents to rest at the state's price; the evidence there, [d, d], NaN if not allowed."""
     d = len(state.order)
     before = [(node, state.candidates(node, state.order[:k])) for k, node in enumerate(state.order)]
-    searches = [_settle(state, node, candidates) for node, candidates in before]
+    searches = [settle(state, node, candidates) for node, candidates in before]
     found = yield from in_step(searches, state.objective)
     nats = np.full((d, d), np.nan)
     for (node, _), (parents, evidence) in zip(before, found, strict=True):
@@ -155,10 +154,10 @@ def _settled_evidence(state: State) -> Work[FloatArray]:
     return nats
 
 
-def _settle(state: State, node: int, candidates: list[int]) -> Search[tuple[Parents, dict[int, float]]]:
+def settle(state: State, node: int, candidates: list[int]) -> Search[tuple[Parents, dict[int, float]]]:
     """Add or drop the one parent that lowers the cost most until none does: then the evidence is consistent.
 
-    All are dropped together when they are worth less than the best of so many sets would seem by chance.
+    Two parents may each be worth their price only beside the other; all are dropped when they do not pay together.
     """
     required = state.required[node]
     current = (state.parents[node] & frozenset(candidates)) | required
@@ -168,9 +167,11 @@ def _settle(state: State, node: int, candidates: list[int]) -> Search[tuple[Pare
         open_to_change = [parents for i, parents in others.items() if i not in required]
         best = min(open_to_change, key=lambda parents: state.cost(node, parents), default=current)
         value = state.objective.value(node, current)
+        together = state.objective.value(node, required) - value
+        among, size = len(set(candidates) - required), len(current - required)
         if state.cost(node, best) < state.cost(node, current):
             current = best
-        elif state.objective.value(node, required) - value < _price_of_set(state, len(candidates), current, required):
+        elif together < price_of_set(state.price, among, size):
             current = required
         else:
             falls = {
@@ -179,10 +180,9 @@ def _settle(state: State, node: int, candidates: list[int]) -> Search[tuple[Pare
             return current, falls
 
 
-def _price_of_set(state: State, among: int, current: Parents, required: Parents) -> float:
-    """What parents must pay together: each its own price, or one and what the choice between so many sets is worth."""
-    size, among = len(current - required), among - len(required)
-    return min(state.price * size, state.price + 2.0 * log_sets(among, size)) if size else 0.0
+def price_of_set(price: float, among: int, size: int) -> float:
+    """What parents must pay together: a price each, or one and what the choice between so many sets is worth, if that is less."""
+    return min(price * size, price + 2.0 * log_sets(among, size)) if size else 0.0
 
 
 def abs_fall(chosen: bool, with_current: float, with_other: float) -> float:
