@@ -13,7 +13,7 @@ from diffan.likelihood.factors import factors_by_halves, inverse_factors, triang
 from diffan.likelihood.fits import Fit, Kernel, Query
 from diffan.likelihood.kernel import bell, kernel_matrix, multiplied
 from diffan.likelihood.low_rank import inverse_factor, low_rank_residuals
-from diffan.likelihood.objective import Objective, Preparing
+from diffan.likelihood.objective import Objective, prepare_together
 from diffan.likelihood.parents import Choice, choose_parents
 from diffan.likelihood.relaxation import gradient, relaxed_weights
 from diffan.likelihood.search import in_step
@@ -174,7 +174,7 @@ def test_a_stack_of_low_rank_fits_is_fitted_as_one_by_one() -> None:
 def test_what_is_asked_beside_others_is_answered_alike(engine: str) -> None:
     """The same bits on any number of threads; alone or beside others, but for how a library rounds a batch."""
     together = [objective(seed, engine=engine) for seed in range(3)]
-    Preparing([(one, QUERIES) for one in together]).keep()
+    prepare_together([(one, QUERIES) for one in together])
     for seed, one in enumerate(together):
         alone, apart, threaded = (objective(seed, engine=engine) for _ in range(3))
         threaded.threads = 2
@@ -251,7 +251,7 @@ def test_a_gpu_finds_what_a_cpu_finds(engine: str) -> None:
     """Alone and beside others, within what single precision leaves: a hundredth of a nat."""
     gpu = torch.device("cuda")
     together = [objective(seed, n=300, device=gpu, engine=engine) for seed in range(3)]
-    Preparing([(one, QUERIES) for one in together]).keep()
+    prepare_together([(one, QUERIES) for one in together])
     for seed, one in enumerate(together):
         here, alone = objective(seed, n=300, engine=engine), objective(seed, n=300, device=gpu, engine=engine)
         here.prepare(QUERIES)

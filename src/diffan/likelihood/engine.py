@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -88,50 +88,40 @@ class Answers(NamedTuple):
 Solver = Callable[[Sequence[Wanted]], Batch]
 
 
-class Launched:
-    """Fits that are being solved: a GPU works on them while others are thought of, until they are collected."""
-
-    def __init__(self, wanted: Sequence[Wanted], threads: int = 1) -> None:
-        self._count = len(wanted)
-        found = list(batches(wanted, threads))
-        by_rows: dict[int, list[Batch]] = {}
-        for batch in found:
-            if batch.residuals is not None:
-                by_rows.setdefault(batch.residuals.shape[1], []).append(batch)
-        self._fitted = [place for some in by_rows.values() for batch in some for place in batch.fitted]
-        self._ranked = [place for batch in found for place in batch.ranked]
-        of_rows = [
-            statistics_of(torch.cat([batch.residuals for batch in some if batch.residuals is not None]))
-            for some in by_rows.values()
-        ]
-        self._kept = [kept for batch in found if (kept := _kept_of(batch, wanted)) is not None]
-        ranks = [batch.ranks for batch in found if batch.ranks is not None]
-        failures = [failed for batch in found for failed in batch.failures]
-        self._statistics = _on_its_way(of_rows)
-        self._ranks = _on_its_way(ranks)
-        self._failed = _on_its_way([failed[None] for failed in failures])
-        self._arrived: Any = None
-        if wanted and wanted[0].columns.points.is_cuda:
-            self._arrived = torch.cuda.current_stream(wanted[0].columns.points.device).record_event()
-
-    def collect(self) -> Answers:
-        """Wait for the answers."""
-        if self._arrived is not None:
-            self._arrived.synchronize()
-        if self._failed is not None:
-            require_factored(self._failed.any())
-        statistics = np.full((self._count, 4), np.nan)
-        ranks: list[list[float] | None] = [None] * self._count
-        if self._statistics is not None:
-            statistics[self._fitted] = self._statistics.numpy()
-        if self._ranks is not None:
-            for place, row in zip(self._ranked, self._ranks.double().tolist(), strict=True):
-                ranks[place] = row
-        kept: list[FloatArray | None] = [None] * self._count
-        for places, copied in self._kept:
-            for place, row in zip(places, copied.double().numpy(), strict=True):
-                kept[place] = row
-        return Answers(statistics, ranks, kept)
+def solve(wanted: Sequence[Wanted], threads: int = 1) -> Answers:
+    """Everything that is wanted, in as few batches as there can be; a GPU is waited for once, at the end."""
+    found = list(batches(wanted, threads))
+    by_rows: dict[int, list[Batch]] = {}
+    for batch in found:
+        if batch.residuals is not None:
+            by_rows.setdefault(batch.residuals.shape[1], []).append(batch)
+    of_rows = [
+        statistics_of(torch.cat([batch.residuals for batch in some if batch.residuals is not None]))
+        for some in by_rows.values()
+    ]
+    copies = [copy for batch in found if (copy := _kept_of(batch, wanted)) is not None]
+    solved = _on_its_way(of_rows)
+    ranked = _on_its_way([batch.ranks for batch in found if batch.ranks is not None])
+    failed = _on_its_way([failed[None] for batch in found for failed in batch.failures])
+    if wanted and wanted[0].columns.points.is_cuda:
+        torch.cuda.current_stream(wanted[0].columns.points.device).synchronize()
+    if failed is not None:
+        require_factored(failed.any())
+    statistics = np.full((len(wanted), 4), np.nan)
+    ranks: list[list[float] | None] = [None] * len(wanted)
+    if solved is not None:
+        statistics[[place for some in by_rows.values() for batch in some for place in batch.fitted]] = (
+            solved.numpy()
+        )
+    if ranked is not None:
+        places = [place for batch in found for place in batch.ranked]
+        for place, row in zip(places, ranked.double().tolist(), strict=True):
+            ranks[place] = row
+    kept: list[FloatArray | None] = [None] * len(wanted)
+    for places, copied in copies:
+        for place, residuals in zip(places, copied.double().numpy(), strict=True):
+            kept[place] = residuals
+    return Answers(statistics, ranks, kept)
 
 
 def _kept_of(batch: Batch, wanted: Sequence[Wanted]) -> tuple[list[int], Tensor] | None:
@@ -146,11 +136,6 @@ def _kept_of(batch: Batch, wanted: Sequence[Wanted]) -> tuple[list[int], Tensor]
 def _on_its_way(parts: Sequence[Tensor]) -> Tensor | None:
     """The parts as one tensor that is being copied to the CPU's memory; not to be read before it has arrived."""
     return torch.cat(list(parts)).to("cpu", non_blocking=True) if parts else None
-
-
-def solve(wanted: Sequence[Wanted], threads: int = 1) -> Answers:
-    """The answers at once."""
-    return Launched(wanted, threads).collect()
 
 
 def batches(wanted: Sequence[Wanted], threads: int = 1) -> Iterator[Batch]:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 
 from diffan.errors import InputError
-from diffan.likelihood.engine import Columns, Launched, Wanted
+from diffan.likelihood.engine import Columns, Wanted, solve
 from diffan.likelihood.entropy import passes_for_gaussian, statistics_of
 from diffan.likelihood.fits import Fit, Kernel, Parents, Query
 from diffan.likelihood.plan import Plan, plan_for
@@ -173,7 +173,7 @@ class Objective:
 
     def prepare(self, queries: Iterable[Query]) -> None:
         """Compute what is not known yet, in batches."""
-        Preparing([(self, queries)]).keep()
+        prepare_together([(self, queries)])
 
     def missing(self, queries: Iterable[Query]) -> list[Wanted]:
         """What is not known yet of these, each fit once."""
@@ -236,25 +236,20 @@ class Objective:
         return None if self.plan.exact else min(self.settings.max_landmarks, self.n_rows)
 
 
-class Preparing:
-    """What several objectives over as many rows do not know yet, being solved in shared batches until it is kept."""
-
-    def __init__(self, asked: Iterable[tuple[Objective, Iterable[Query]]]) -> None:
-        self._owners, self._wanted = list[Objective](), list[Wanted]()
-        for objective, queries in asked:
-            missing = objective.missing(queries)
-            self._wanted += missing
-            self._owners += [objective] * len(missing)
-        threads = self._owners[0].threads if self._owners else 1
-        self._launched = Launched(self._wanted, threads)
-
-    def keep(self) -> None:
-        """Wait for the answers and give each objective its own."""
-        statistics, ranks, kept = self._launched.collect()
-        for objective, want, found, ranked, residuals in zip(
-            self._owners, self._wanted, statistics.tolist(), ranks, kept, strict=True
-        ):
-            objective.take(want, tuple(found), ranked, residuals)
+def prepare_together(asked: Iterable[tuple[Objective, Iterable[Query]]]) -> None:
+    """Solve what several objectives over as many rows do not know yet, in shared batches."""
+    owners, wanted = list[Objective](), list[Wanted]()
+    for objective, queries in asked:
+        missing = objective.missing(queries)
+        wanted += missing
+        owners += [objective] * len(missing)
+    if not wanted:
+        return
+    statistics, ranks, kept = solve(wanted, owners[0].threads)
+    for objective, want, found, ranked, residuals in zip(
+        owners, wanted, statistics.tolist(), ranks, kept, strict=True
+    ):
+        objective.take(want, tuple(found), ranked, residuals)
 
 
 def _drawn_rows(values: FloatArray, count: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:

@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import TypeVar
 
 from diffan.likelihood.fits import Query
-from diffan.likelihood.objective import Objective, Preparing
+from diffan.likelihood.objective import Objective, prepare_together
 from diffan.likelihood.work import Work
 
 T = TypeVar("T")
@@ -39,21 +39,14 @@ def in_step(searches: Sequence[Search[T]], objective: Objective) -> Work[list[T]
 
 
 def in_lockstep(works: Sequence[Work[T]]) -> Iterator[tuple[int, T]]:
-    """Do all pieces of work, what they ask for at the same moment together; (place, result) as each ends.
-
-    They go in two halves: while a GPU solves what one half asked for, the other half thinks about its answers.
-    """
-    halves = [{place: works[place] for place in range(side, len(works), 2)} for side in (0, 1)]
-    under_way: list[Preparing | None] = [None, None]
-    while any(halves):
-        for side, waiting in enumerate(halves):
-            if (answers := under_way[side]) is not None:
-                answers.keep()
-            asked = []
-            for place, work in list(waiting.items()):
-                try:
-                    asked.append(next(work))
-                except StopIteration as stop:
-                    del waiting[place]
-                    yield place, stop.value
-            under_way[side] = Preparing(asked) if asked else None
+    """Do all pieces of work, what they ask for at the same moment together; (place, result) as each ends."""
+    waiting = dict(enumerate(works))
+    while waiting:
+        asked = []
+        for place, work in list(waiting.items()):
+            try:
+                asked.append(next(work))
+            except StopIteration as stop:
+                del waiting[place]
+                yield place, stop.value
+        prepare_together(asked)
