@@ -31,6 +31,7 @@ from diffan.table import Table
 Array = npt.NDArray[np.float64]
 MOST_DENSE = 50  # choice: at 20 variables the dense start is measured better, at 500 the local one by far
 Weights = npt.NDArray[np.float32]
+REPLICATE_ROWS = 256
 LEAST_POINTS = 64  # a variance over fewer points is mostly chance
 
 
@@ -76,9 +77,7 @@ def reorder(
     settings = replace(settings, variant=chosen_variant(settings, table))
     if not reuses_model(settings, table):
         return find_order(table, settings, context)
-    # What was learned is all it hears: a kernel's opinion would be found anew for every replicate.
-    settings = replace(settings, order=replace(settings.order, kernel_columns=0))
-    return _peel(table, _stored_model(model, settings, context), settings, context)
+    return _peel(table, _stored_model(model, settings, context), _thrifty(settings), context)
 
 
 def reorder_together(
@@ -98,6 +97,22 @@ def reorder_together(
     return masked_together(tables, replace(settings, variant=variant), contexts, model=model)
 
 
+def _thrifty(settings: DiffanSettings) -> DiffanSettings:
+    """What orders many replicates: the score alone, at its middle noise level and at a few hundred rows.
+
+    A kernel's opinion would be found anew for each. Measured on 144 halves of 24 tuning tables: mean divergence 7.35, and 7.36 by
+    three levels at 500 rows, which takes six times as long.
+    """
+    levels = sorted(settings.order.noise_levels)
+    order = replace(
+        settings.order,
+        kernel_columns=0,
+        noise_levels=(levels[len(levels) // 2],),
+        order_batch_size=min(settings.order.order_batch_size, REPLICATE_ROWS),
+    )
+    return replace(settings, order=order)
+
+
 def masked_together(
     tables: Sequence[Table],
     settings: DiffanSettings,
@@ -106,6 +121,7 @@ def masked_together(
     model: Mapping[str, Weights],
 ) -> list[Ordering]:
     """The orders of the masking variant for several tables; without the evidence, which replicates do not keep."""
+    settings = _thrifty(settings)
     field = _field(_stored_model(model, settings, contexts[0]), settings)
     points = [_points(table, settings, context) for table, context in zip(tables, contexts, strict=True)]
     n_nodes = tables[0].n_variables
