@@ -2,6 +2,7 @@
 
     python benchmarks/confidence.py calibration                       # small: 10 nodes, two minutes
     python benchmarks/confidence.py reuse                             # tuning seeds: reused against retrained scores
+    python benchmarks/confidence.py orders                            # tuning seeds: rows and noise levels that order halves
     python benchmarks/confidence.py cost --replicates 10              # one run and some replicates side by side
     python benchmarks/confidence.py calibration --contenders diffan+reuse score+reuse --nodes 20 \\
         --samples 1000 500 200 --seeds 1000 1001 1002 1003 --replicates 100 --jobs 16 \\
@@ -19,6 +20,7 @@ import argparse
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -176,6 +178,44 @@ def reuse(args: argparse.Namespace) -> None:
         print_table(records, value, args.contenders)
 
 
+def orders(args: argparse.Namespace) -> None:
+    """How well the order of halves by one score model does with fewer rows and noise levels, and its seconds."""
+    from diffan.context import Context
+    from diffan.metrics import order_divergence
+    from diffan.ordering import diffan_order
+    from diffan.replicates import drawn_rows
+    from diffan.settings import DiffanSettings
+    from diffan.table import Table
+
+    settings, context = DiffanSettings(), Context(seed=0, device=args.device)
+    ways = [(levels, rows) for levels in ((0.3,), (0.2, 0.3, 0.4)) for rows in (128, 256, 500)]
+    wrong: dict[tuple[tuple[float, ...], int], list[int]] = defaultdict(list)
+    seconds: dict[tuple[tuple[float, ...], int], float] = defaultdict(float)
+    for case in [
+        PaperCase(graph, density, noise, scale, seed, args.nodes, args.samples[0])
+        for seed in args.seeds
+        for graph, density in (("er", 1), ("er", 5), ("sf", 1), ("sf", 5))
+        for noise in args.noises
+        for scale in (0, 1, 2)
+    ]:
+        frame, truth = case.draw(device="cpu")
+        table = Table.read(frame)
+        model = diffan_order.find_order(table, settings, context).model
+        for index in range(args.replicates):
+            part = table.rows(drawn_rows(table.n_samples, 0, "subsample", index))
+            for levels, rows in ways:
+                order = replace(settings.order, noise_levels=levels, order_batch_size=rows)
+                asked = replace(settings, order=replace(order, kernel_columns=0), variant="masking")
+                start = time.perf_counter()
+                found = diffan_order.by_model(part, asked, replace(context, seed=index), model)
+                seconds[levels, rows] += time.perf_counter() - start
+                wrong[levels, rows].append(order_divergence(truth, list(found.order)))
+    print("| noise levels | rows | mean divergence | seconds a half | halves |\n|---|---|---|---|---|")
+    for (levels, rows), found in wrong.items():
+        mean, time_each = np.mean(found), seconds[levels, rows] / len(found)
+        print(f"| {', '.join(map(str, levels))} | {rows} | {mean:.2f} | {time_each:.3f} | {len(found)} |")
+
+
 def cost(args: argparse.Namespace) -> None:
     """Seconds of one default run and of the replicates, on the same table, one after the other."""
     import diffan
@@ -205,7 +245,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("part", choices=("calibration", "reuse", "cost"))
+    parser.add_argument("part", choices=("calibration", "reuse", "orders", "cost"))
     parser.add_argument("--contenders", nargs="+", default=["score+reuse"])
     parser.add_argument("--nodes", type=int)
     parser.add_argument("--samples", type=int, nargs="+")
@@ -221,12 +261,13 @@ def main() -> None:
     defaults = {
         "calibration": (10, [1000, 200], [1000, 1001], 40),
         "reuse": (10, [300], [0, 1], 20),
+        "orders": (20, [1000], [0], 6),
         "cost": (20, [1000], [1000], 100),
     }[args.part]
     for name, value in zip(("nodes", "samples", "seeds", "replicates"), defaults, strict=True):
         if getattr(args, name) is None:
             setattr(args, name, value)
-    {"calibration": calibration, "reuse": reuse, "cost": cost}[args.part](args)
+    {"calibration": calibration, "reuse": reuse, "orders": orders, "cost": cost}[args.part](args)
 
 
 if __name__ == "__main__":

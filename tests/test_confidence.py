@@ -251,7 +251,19 @@ def test_lockstep_is_resumable_and_obeys(tmp_path: Path, monkeypatch: pytest.Mon
     assert found.frequency[job.table.names.index("x1"), job.table.names.index("x2")] == 0.0
 
 
-@pytest.mark.parametrize("options", [{}, {"resample": True, "evaluate_at": "noised"}, {"drop_columns": 0.5}])
+def test_halves_are_ordered_at_one_noise_level_and_few_rows_where_that_was_measured() -> None:
+    from diffan.ordering.diffan_order import thrifty
+
+    given = replace(diffan_job().recipe.order_settings, variant="masking")
+    spared = thrifty(given).order
+    assert (spared.noise_levels, spared.order_batch_size, spared.kernel_columns) == ((0.3,), 256, 0)
+    voting = replace(given, order=replace(given.order, vote="majority"))
+    assert thrifty(voting).order == replace(voting.order, kernel_columns=0)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"resample": True, "evaluate_at": "noised"}, {"drop_columns": 0.5}, {"vote": "rank"}]
+)
 @pytest.mark.parametrize("standardized", [True, False])
 def test_tables_peeled_together_have_the_orders_they_have_alone(
     options: dict[str, Any], standardized: bool

@@ -236,6 +236,12 @@ def test_logarithms_are_taken_on_disk_as_in_memory(tmp_path: Path) -> None:
         np.testing.assert_allclose(
             in_any_order(np.asarray(stored.values)), in_any_order(plain.values), atol=1e-5
         )
+        as_they_are = read_table(
+            tmp_path / "t.parquet", transform="none", stream=True, cache=tmp_path / "kept"
+        )
+        assert as_they_are.untried_logarithms
+        assert as_they_are.select([1, 0]).in_memory(50).untried_logarithms
+        assert not stored.untried_logarithms
     untouched = read_table(np.random.default_rng(0).normal(size=(400, 3)), transform="auto", stream=True)
     assert untouched.transform == "none"
 

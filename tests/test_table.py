@@ -250,6 +250,18 @@ def test_advice_against_outliers_names_only_what_can_be_tried() -> None:
     assert told.endswith("try transform='rank'.")  # logarithms were tried, and did not help
 
 
+def test_logarithms_are_untried_where_they_could_be_taken_and_were_not() -> None:
+    rng = np.random.default_rng(0)
+    zeros = np.exp(rng.normal(size=(300, 3)))
+    zeros[:90, 0] = 0.0
+    far = np.exp(4 * rng.normal(size=(500, 3)))
+    assert not Table.read(zeros).untried_logarithms
+    assert Table.read(far).untried_logarithms
+    assert Table.read(far).select([2, 0]).rows(np.arange(200)).untried_logarithms
+    for transform in ("log", "rank", "auto"):
+        assert not Table.read(far, transform=transform).untried_logarithms
+
+
 def test_rank_transform_tames_outliers() -> None:
     wild = frame(n=200)
     wild.iloc[0, 0] = 1e6

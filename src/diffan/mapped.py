@@ -33,6 +33,7 @@ class MappedTable(Table):
         scale: FloatArray,
         transform: Transform,
         warnings: Sequence[str],
+        untried_logarithms: bool = False,
     ) -> None:
         for name, value in {
             "stored": stored,
@@ -43,6 +44,7 @@ class MappedTable(Table):
             "transform": transform,
             "standardized": True,
             "warnings": tuple(warnings),
+            "untried_logarithms": untried_logarithms,
         }.items():
             object.__setattr__(self, name, value)
 
@@ -69,7 +71,14 @@ class MappedTable(Table):
         at = list(positions)
         where, names = [self.where[j] for j in at], [self.names[j] for j in at]
         return MappedTable(
-            self.stored, where, names, self.center[at], self.scale[at], self.transform, self.warnings
+            self.stored,
+            where,
+            names,
+            self.center[at],
+            self.scale[at],
+            self.transform,
+            self.warnings,
+            self.untried_logarithms,
         )
 
     def rows(self, which: npt.NDArray[np.intp]) -> Table:
@@ -82,7 +91,16 @@ class MappedTable(Table):
         """The first rows, which are a random sample, as an ordinary table."""
         values = self.stored[:most_rows][:, list(self.where)].astype(np.float64)
         values.setflags(write=False)
-        return Table(values, self.names, self.center, self.scale, self.transform, True, self.warnings)
+        return Table(
+            values,
+            self.names,
+            self.center,
+            self.scale,
+            self.transform,
+            True,
+            self.warnings,
+            self.untried_logarithms,
+        )
 
 
 def canonical_order(sample: npt.NDArray[np.float32]) -> list[int]:

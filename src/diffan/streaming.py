@@ -48,7 +48,7 @@ Stream = Literal["auto", True, False]
 STREAM_ABOVE = 20_000_000  # cells; in memory a table takes about 40 bytes a cell while it is checked
 TEXT_BYTES = 10  # of a number in a CSV file, roughly
 NOTICE_ROWS = 20_000  # that are looked at for discrete columns
-_FORMAT = 1
+_FORMAT = 2
 
 
 def read_table(
@@ -177,7 +177,7 @@ def _converted(
     check_constant(moments.low, moments.high, view.names)
     notes = []
     before = moments.farthest
-    logarithms = not tame and view.transform == "none" and bool((moments.low > 0).all())
+    untried = not tame and view.transform == "none" and bool((moments.low > 0).all())
     if tame and may_need_logarithms(moments.low, before):
         in_logarithms = replace(view, transform="log")
         measured, _ = in_logarithms.measured()
@@ -191,15 +191,16 @@ def _converted(
     with storing():
         if entry is None:
             with scratch_file(scratch) as stream:
-                return _write(view, moments, stream, scratch, notes, logarithms)[0]
+                return _write(view, moments, stream, scratch, notes, untried)[0]
         with writing(entry.array) as temporary, temporary.open("w+b") as stream:
-            table, digest = _write(view, moments, stream, scratch, notes, logarithms)
+            table, digest = _write(view, moments, stream, scratch, notes, untried)
     record = {
         "where": list(table.where),
         "center": moments.center.tolist(),
         "scale": moments.scale.tolist(),
         "transform": table.transform,
         "warnings": list(table.warnings),
+        "untried_logarithms": table.untried_logarithms,
         "sha256": digest,
     }
     write_text(entry.record, json.dumps(record))
@@ -207,7 +208,7 @@ def _converted(
 
 
 def _write(
-    view: WantedRows, moments: Moments, stream: Any, folder: str | None, notes: list[str], logarithms: bool
+    view: WantedRows, moments: Moments, stream: Any, folder: str | None, notes: list[str], untried: bool
 ) -> tuple[MappedTable, str]:
     d = len(view.names)
     writer = MapWriter(stream, moments.count, d)
@@ -231,9 +232,11 @@ def _write(
     correlation = products / size / size[:, None]
     check_collinear(correlation, moments.count, names)
     head = np.asarray(stored[:NOTICE_ROWS])
-    notes = notes + noticed(head, moments.count, correlation, largest, names, view.transform, logarithms)
+    notes = notes + noticed(head, moments.count, correlation, largest, names, view.transform, untried)
     where = [int(j) for j in np.argsort(places)]
-    table = MappedTable(stored, where, view.names, moments.center, moments.scale, view.transform, notes)
+    table = MappedTable(
+        stored, where, view.names, moments.center, moments.scale, view.transform, notes, untried
+    )
     return table, digest
 
 
@@ -255,6 +258,9 @@ def _from_cache(entry: _CacheEntry, view: WantedRows) -> MappedTable | None:
         warnings = [str(sentence) for sentence in record["warnings"]]
         if record["transform"] not in get_args(Transform):
             return None
-        return MappedTable(stored, record["where"], view.names, center, scale, record["transform"], warnings)
+        untried = bool(record["untried_logarithms"])
+        return MappedTable(
+            stored, record["where"], view.names, center, scale, record["transform"], warnings, untried
+        )
     except (OSError, ValueError, KeyError, TypeError, RecursionError, EOFError):
         return None

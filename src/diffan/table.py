@@ -53,6 +53,9 @@ class Table:
     transform: Transform = "none"
     standardized: bool = True
     warnings: tuple[str, ...] = field(default=())
+    untried_logarithms: bool = (
+        False  # all columns are positive and as they were given, and logarithms were not tried
+    )
 
     @property
     def raw_scale(self) -> FloatArray | None:
@@ -94,7 +97,7 @@ class Table:
         raw, dropped = _without_missing(raw, names, missing)
         check_shape(*raw.shape)
         check_constant(raw.min(axis=0), raw.max(axis=0), names)
-        logarithms = transform == "none" and bool((raw > 0).all())
+        untried = transform == "none" and bool((raw > 0).all())
         if transform == "auto":
             raw, transform, why = _tamed(raw, names)
             notes += why
@@ -105,12 +108,12 @@ class Table:
         correlation = values.T @ values / len(values)
         check_collinear(correlation, len(values), names)
         largest = np.abs(values).max(axis=0)
-        notes += dropped + noticed(values, len(values), correlation, largest, names, transform, logarithms)
+        notes += dropped + noticed(values, len(values), correlation, largest, names, transform, untried)
         if not standardize:
             values = values * scale
         values = values.astype(np.float32).astype(np.float64)
         values.setflags(write=False)
-        return cls(values, names, center, scale, transform, standardize, tuple(notes))
+        return cls(values, names, center, scale, transform, standardize, tuple(notes), untried)
 
     @property
     def n_samples(self) -> int:
@@ -119,13 +122,6 @@ class Table:
     @property
     def n_variables(self) -> int:
         return int(self.values.shape[1])
-
-    @property
-    def has_logarithms(self) -> bool:
-        """Whether the columns are as they were given and, as far as the first rows show, positive."""
-        head = self.values[:HEAD_ROWS]
-        raw = (head * self.scale if self.standardized else head) + self.center
-        return self.transform == "none" and bool((raw > 0).all())
 
     def select(self, positions: Sequence[int]) -> Table:
         """The table with only these columns, in this order."""

@@ -130,12 +130,11 @@ def noticed(
     largest: FloatArray,
     names: tuple[str, ...],
     transform: Transform,
-    logarithms: bool,
+    untried_logarithms: bool,
 ) -> list[str]:
     """What does not forbid a run but weakens it, one sentence each.
 
-    `values` may be a sample of the n rows; `largest` are the columns' largest absolute values over all of them;
-    `logarithms` says whether to advise them against outliers.
+    `values` may be a sample of the n rows; `largest` are the columns' largest absolute values over all of them.
     """
     d = len(names)
     notes: list[str] = []
@@ -163,16 +162,20 @@ def noticed(
         )
     wild = [names[j] for j in np.flatnonzero(largest > OUTLIER)]
     if wild:
-        advice = "" if transform == "rank" else f"; check them, or {other_transform(transform, logarithms)}"
+        advice = (
+            ""
+            if transform == "rank"
+            else f"; check them, or {other_transform(transform, untried_logarithms)}"
+        )
         notes.append(f"Extreme outliers (over {OUTLIER:g} standard deviations) in {listed(wild)}{advice}.")
     return notes
 
 
-def other_transform(used: Transform, logarithms: bool) -> str:
-    """Advice to try one that was not used; `logarithms` says whether the columns have any, where none was."""
+def other_transform(used: Transform, untried_logarithms: bool) -> str:
+    """Advice to try one that was not."""
     if used == "rank":
         return "try transform='log' if all columns are positive"
-    return "try transform='log' or 'rank'" if used == "none" and logarithms else "try transform='rank'"
+    return "try transform='log' or 'rank'" if untried_logarithms else "try transform='rank'"
 
 
 def listed(names: Sequence[str]) -> str:

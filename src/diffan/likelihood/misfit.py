@@ -57,10 +57,12 @@ def misfit_warning(owed: FloatArray, table: Table, price: float, usual: float) -
     nodes = np.flatnonzero(owing)
     shown = ", ".join(repr(names[j]) for j in nodes[:5]) + (", ..." if len(nodes) > 5 else "")
     paid = (
-        f" an edge had to show {price:.3g} nats of evidence instead of {usual:.3g};" if price > usual else ""
+        f" an edge had to show {_told(price)} nats of evidence instead of {_told(usual)};"
+        if price > usual
+        else ""
     )
     expect = "missed edges and some wrong ones" if price > usual else "wrong edges"
-    advice = other_transform(table.transform, table.has_logarithms)
+    advice = other_transform(table.transform, table.untried_logarithms)
     return (
         f"The noise of {len(nodes)} of {len(names)} variables ({shown}) varies with earlier variables, which an "
         f"additive-noise model rules out:{paid} expect {expect}, and {advice}."
@@ -68,4 +70,9 @@ def misfit_warning(owed: FloatArray, table: Table, price: float, usual: float) -
 
 
 def _many(nodes: BoolArray) -> bool:
-    return int(nodes.sum()) >= max(2, MANY_NODES * len(nodes))
+    """Of two columns only one has an earlier one, and it is enough."""
+    return int(nodes.sum()) >= max(min(2, len(nodes) - 1), MANY_NODES * len(nodes))
+
+
+def _told(nats: float) -> str:
+    return f"{nats:.1f}" if nats < 100 else f"{nats:.0f}"

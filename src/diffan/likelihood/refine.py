@@ -92,7 +92,7 @@ def _descend(
 ) -> Work[None]:
     """Sweep over all variables until no move pays; on all rows, until no rearrangement does either.
 
-    What the order was charged for a misfit is then measured anew, and the sweeps go on if it has fallen.
+    What a misfit was charged is then measured anew, and the sweeps go on if it has fallen.
     """
     move, edge = (
         (settings.move_nats, settings.edge_nats) if last else (settings.first_nats, settings.first_nats)
@@ -104,7 +104,8 @@ def _descend(
         accepted = yield from _moved(state, pay)
         if not accepted and last:
             accepted = yield from rearranged(state, pay)
-        if not accepted and not (settings.charge_misfit and (yield from charge_misfit(state, table, edge))):
+        charged = state.price > edge
+        if not accepted and not (charged and (yield from charge_misfit(state, table, edge))):
             break
         journal.swept(state, accepted)
         task.advance(note=f"{len(journal.moves)} moves, {state.objective.n_fits} fits")

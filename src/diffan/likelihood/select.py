@@ -126,7 +126,7 @@ def even_odds(null: NullModel, nats: FloatArray, price: float) -> float:
     edges found, by a logistic law of its logarithm. On a sparse graph true edges are few and strong, and most of what
     barely pays is chance; on a dense one they are many and weak, and the price stands.
     """
-    found = np.log(nats[nats > price])
+    found = np.log(nats[(nats > price) & np.isfinite(nats)])
     if len(found) < 2:
         return price
     false = (len(nats) - len(found)) * float(null.p_value(price))
