@@ -165,6 +165,7 @@ def test_cut_off_after_a_rearrangement_it_ends_the_same() -> None:
     shelf = Shelf()
     whole = refine(start, table, settings=LikelihoodSettings(), context=context, place=shelf)
     assert whole.moves == [(EFFECT, 4, CAUSES)]
+    assert len(shelf.all) >= 2  # before the rearrangement and after it
     for saved in shelf.all:
         again = refine(start, table, settings=LikelihoodSettings(), context=context, place=Shelf(saved))
         assert (again.order, again.moves, again.trace) == (whole.order, whole.moves, whole.trace)

@@ -105,7 +105,8 @@ def discover(
 
     `data` is a DataFrame, an array, a polars or pyarrow table, or the path of a CSV, Parquet or .npy file or of a
     folder of Parquet files. The same seed on the same device gives the same answer; the order of the columns and
-    the scale of their units do not matter. `preset="paper"` takes the paper's settings; any single setting can be given by its name.
+    the scale of their units do not matter. `preset="paper"` takes the paper's settings; any single setting can be given
+    by its name.
 
     `refine` mends the order by a likelihood ("kernel" sees interactions, "additive" does not, False leaves it);
     `edges` chooses them by the same likelihood or by additive tests (CAM pruning). "auto" is both by likelihood for

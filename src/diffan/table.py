@@ -28,6 +28,7 @@ from diffan.table_checks import (
     logarithms_taken,
     may_need_logarithms,
     noticed,
+    other_transform,
     sampled_rows,
     selected_columns,
 )
@@ -53,9 +54,7 @@ class Table:
     transform: Transform = "none"
     standardized: bool = True
     warnings: tuple[str, ...] = field(default=())
-    untried_logarithms: bool = (
-        False  # all columns are positive and as they were given, and logarithms were not tried
-    )
+    untried_logarithms: bool = False  # all columns are positive, and nothing was tried on them
 
     @property
     def raw_scale(self) -> FloatArray | None:
@@ -114,6 +113,11 @@ class Table:
         values = values.astype(np.float32).astype(np.float64)
         values.setflags(write=False)
         return cls(values, names, center, scale, transform, standardize, tuple(notes), untried)
+
+    @property
+    def other_transform(self) -> str:
+        """Advice to try a transform that was not."""
+        return other_transform(self.transform, self.untried_logarithms)
 
     @property
     def n_samples(self) -> int:

@@ -13,7 +13,7 @@ from diffan.inspection.values import Diagnostic, Inspection
 from diffan.inspection.violations import fits_neither_way, pairs_left_dependent, rows_in_sequence
 from diffan.likelihood.dependence import LEAST_SHARE, LEVEL
 from diffan.table import Table
-from diffan.table_checks import OUTLIER, other_transform
+from diffan.table_checks import OUTLIER
 
 FEWEST_PAIRS = 5  # ancestor-descendant pairs below which sortability says nothing
 SORTABLE = 0.85  # share of pairs from which (or below whose complement) a mere sort would find the order
@@ -91,7 +91,7 @@ def _dependence(result: Discovery, table: Table, seen: Inspection) -> Diagnostic
         "doubt" if len(left) > tests / 4 else "note",
         f"The spread of the residual still varies with the cause on {counted(left, 'edge', 'edges')} "
         f"({arrows(left)}), which additive noise rules out.",
-        f"Look at their residual plots; {other_transform(table.transform, table.untried_logarithms)}, and think of a missing common cause.",
+        f"Look at their residual plots; {table.other_transform}, and think of a missing common cause.",
         edges=tuple(left),
     )
 
@@ -107,7 +107,7 @@ def _noise_shape(result: Discovery, table: Table, seen: Inspection) -> Diagnosti
         "note",
         f"The residuals of {share_of(odd, result.names)} are far from Gaussian ({listed(odd)}); leaf rules such as "
         "that of DiffAN and SCORE are derived for Gaussian noise.",
-        f"Compare with method='nogam', which does not assume it, or {other_transform(table.transform, table.untried_logarithms)}.",
+        f"Compare with method='nogam', which does not assume it, or {table.other_transform}.",
         variables=tuple(odd),
     )
 
@@ -217,7 +217,7 @@ def _outliers(table: Table) -> Diagnostic:
         "doubt",
         f"{listed(wild)} {'has' if len(wild) == 1 else 'have'} values over {OUTLIER:g} standard deviations out; a few "
         "rows may carry the result.",
-        f"Check these rows for errors, or {other_transform(table.transform, table.untried_logarithms)}.",
+        f"Check these rows for errors, or {table.other_transform}.",
         variables=tuple(wild),
     )
 

@@ -14,7 +14,6 @@ from diffan.likelihood.fits import Query
 from diffan.likelihood.moves import State
 from diffan.likelihood.work import Work
 from diffan.table import Table
-from diffan.table_checks import other_transform
 
 MOST_SHARE = 0.999  # more is worth no more, which keeps nats finite
 MANY_NODES = 0.25  # share of the nodes from which on it is the model's fault, not theirs; choice
@@ -62,10 +61,9 @@ def misfit_warning(owed: FloatArray, table: Table, price: float, usual: float) -
         else ""
     )
     expect = "missed edges and some wrong ones" if price > usual else "wrong edges"
-    advice = other_transform(table.transform, table.untried_logarithms)
     return (
         f"The noise of {len(nodes)} of {len(names)} variables ({shown}) varies with earlier variables, which an "
-        f"additive-noise model rules out:{paid} expect {expect}, and {advice}."
+        f"additive-noise model rules out:{paid} expect {expect}, and {table.other_transform}."
     )
 
 

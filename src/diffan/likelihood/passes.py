@@ -66,7 +66,7 @@ def run_passes(
             threads=context.threads,
             scale=table.raw_scale,
         )
-        price = settings.edge_nats if last else settings.first_nats
+        price = settings.price(last)
         state = State(objective, order, list(parents), price, allowed, rules.must_precede, required)
         if stream is not None:
             journal.resume(state)

@@ -94,9 +94,7 @@ def _descend(
 
     What a misfit was charged is then measured anew, and the sweeps go on if it has fallen.
     """
-    move, edge = (
-        (settings.move_nats, settings.edge_nats) if last else (settings.first_nats, settings.first_nats)
-    )
+    move, price = settings.move_nats if last else settings.first_nats, settings.price(last)
     if not journal.trace:
         journal.trace.append(state.total())
     for _ in range(len(journal.trace) - 1, settings.max_sweeps):
@@ -104,8 +102,8 @@ def _descend(
         accepted = yield from _moved(state, pay)
         if not accepted and last:
             accepted = yield from rearranged(state, pay)
-        charged = state.price > edge
-        if not accepted and not (charged and (yield from charge_misfit(state, table, edge))):
+        charged = state.price > price
+        if not accepted and not (charged and (yield from charge_misfit(state, table, price))):
             break
         journal.swept(state, accepted)
         task.advance(note=f"{len(journal.moves)} moves, {state.objective.n_fits} fits")

@@ -92,6 +92,10 @@ class LikelihoodSettings:
         ):
             whole(self, name, least=10)
 
+    def price(self, last: bool) -> float:
+        """What an edge must pay in the last pass, or in the one before it."""
+        return self.edge_nats if last else self.first_nats
+
 
 def _positive(settings: object, name: str, *, below: float) -> None:
     value = getattr(settings, name)

@@ -31,7 +31,7 @@ from diffan.table import Table
 Array = npt.NDArray[np.float64]
 MOST_DENSE = 50  # choice: at 20 variables the dense start is measured better, at 500 the local one by far
 Weights = npt.NDArray[np.float32]
-REPLICATE_ROWS = 256
+REPLICATE_ROWS = 256  # measured, see `thrifty`
 LEAST_POINTS = 64  # a variance over fewer points is mostly chance
 
 
