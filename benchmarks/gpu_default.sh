@@ -19,6 +19,7 @@ run() { # a script with its options, as long as there is time
 }
 timeout 80 "$python" benchmarks/confidence.py cost --device cuda 2>&1 | tee "$work/cost.log"
 timeout 60 "$python" benchmarks/speed.py --device cuda --whole 2>&1 | tee "$work/whole.log"
+timeout 60 "$python" -m pytest -q -p no:cacheprovider -k "gpu or GPU" tests/test_confidence.py tests/test_likelihood_engine.py 2>&1 | tail -n 15
 "$python" benchmarks/run.py unpack benchmarks/results/reproduction.jsonl "$cells" > /dev/null
 sweep() { # seconds that the last cell to begin may take, then options
     local last=$1
