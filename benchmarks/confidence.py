@@ -217,28 +217,32 @@ def orders(args: argparse.Namespace) -> None:
 
 
 def cost(args: argparse.Namespace) -> None:
-    """Seconds of one default run and of the replicates, on the same table, one after the other."""
+    """Seconds of one default run and of the replicates, on the same table, in turns; medians."""
     import diffan
 
+    settings = diffan.ConfidenceSettings(replicates=args.replicates, workers=args.workers)
     for graph, density in (("er", 1), ("sf", 5)):
         frame, _ = PaperCase(graph, density, "gauss", 0, args.seeds[0], args.nodes, args.samples[0]).draw(
             device="cpu"
         )
         diffan.discover(frame, device=args.device)  # pays for loading libraries and the GPU's context
-        start = time.perf_counter()
-        diffan.discover(frame, device=args.device)
-        one = time.perf_counter() - start
-        settings = diffan.ConfidenceSettings(replicates=args.replicates, workers=args.workers)
-        start = time.perf_counter()
-        result = diffan.discover(frame, device=args.device, confidence=settings)
-        both = time.perf_counter() - start
-        many = result.timings["confidence"]
+        single, many = list[float](), list[float]()
+        for _ in range(args.turns):
+            start = time.perf_counter()
+            diffan.discover(frame, device=args.device)
+            single.append(time.perf_counter() - start)
+            result = diffan.discover(frame, device=args.device, confidence=settings)
+            many.append(result.timings["confidence"])
         print(
-            f"{graph.upper()}{density}, {args.nodes} variables, {args.samples[0]} rows: one run {one:.1f} s; "
-            f"{args.replicates} replicates on {max(args.workers, 1)} processes {many:.1f} s, {many / one:.1f} runs; "
-            f"both together {both:.1f} s",
+            f"{graph.upper()}{density}, {args.nodes} variables, {args.samples[0]} rows: "
+            f"one run {listed(single)}; {args.replicates} replicates on {max(args.workers, 1)} processes "
+            f"{listed(many)}; {np.median(many) / np.median(single):.1f} runs",
             flush=True,
         )
+
+
+def listed(seconds: Sequence[float]) -> str:
+    return f"{', '.join(f'{each:.1f}' for each in seconds)} s"
 
 
 def main() -> None:
@@ -253,6 +257,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+")
     parser.add_argument("--replicates", type=int)
     parser.add_argument("--workers", type=int, default=0)
+    parser.add_argument("--turns", type=int, default=1, help="how often cost measures both")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path)

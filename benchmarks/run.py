@@ -32,7 +32,13 @@ from sweep.contenders import CONTENDERS
 from sweep.importing import import_records
 
 
-def planned(names: Sequence[str], size: Size, ranks: Sequence[int] | None, lane: str) -> list[Cell]:
+def planned(
+    names: Sequence[str],
+    size: Size,
+    ranks: Sequence[int] | None,
+    lane: str,
+    methods: Sequence[str] | None = None,
+) -> list[Cell]:
     """The cells of the studies, each once, the most valuable first."""
     cells: dict[str, Cell] = {}
     for name in names:
@@ -41,6 +47,7 @@ def planned(names: Sequence[str], size: Size, ranks: Sequence[int] | None, lane:
                 cells[cell.key] = cell
     chosen = [cell for cell in cells.values() if ranks is None or cell.rank in ranks]
     chosen = [cell for cell in chosen if lane in ("all", cell.lane)]
+    chosen = [cell for cell in chosen if methods is None or cell.method in methods]
     return sorted(chosen, key=lambda cell: cell.rank)  # stable: within a rank, the order of the studies
 
 
@@ -154,7 +161,7 @@ def pack(args: argparse.Namespace) -> None:
 
 
 def _planned(args: argparse.Namespace) -> list[Cell]:
-    return planned(args.studies, "small" if args.small else "full", args.ranks, args.lane)
+    return planned(args.studies, "small" if args.small else "full", args.ranks, args.lane, args.methods)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -176,6 +183,7 @@ def parser() -> argparse.ArgumentParser:
         one.add_argument("--small", action="store_true", help="the small version that the tests run")
         one.add_argument("--ranks", type=int, nargs="+", help="0: first of all, up to 4: if time is left")
         one.add_argument("--lane", choices=["all", "cpu", "gpu"], default="all", help="cells that want this")
+        one.add_argument("--methods", nargs="+", choices=list(CONTENDERS), help="of these alone")
     running.add_argument("--workers", type=int, default=0, help="local processes; 0 computes in this one")
     running.add_argument("--scheduler", help="address of a Dask scheduler, tcp://host:port")
     running.add_argument("--device", default="cpu", help="for the cells of the gpu lane")

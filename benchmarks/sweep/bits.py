@@ -1,4 +1,4 @@
-"""A graph and an order as short texts: an adjacency matrix, bit by bit, in base 64; an order in letters of its own width."""
+"""A graph and an order as short texts in base 64: an adjacency matrix bit by bit, an order by as few bits a node as do."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-
-DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -22,14 +20,12 @@ def from_text(text: str, nodes: int) -> npt.NDArray[np.int8]:
 
 
 def order_to_text(order: Sequence[int]) -> str:
-    """A letter a node up to 36 nodes, two up to 1296, and so on."""
-    width = _width(len(order))
-    return "".join(_digits(node, width) for node in order)
+    return _pack(np.asarray(order)[:, None] >> _places(len(order)) & 1 == 1)
 
 
 def order_from_text(text: str, nodes: int) -> list[int]:
-    width = _width(nodes)
-    return [int(text[k : k + width], len(DIGITS)) for k in range(0, len(text), width)]
+    places = _places(nodes)
+    return [int(node) for node in _unpack(text, nodes * len(places)).reshape(nodes, -1) @ (1 << places)]
 
 
 def to_text_along(order: Sequence[int], adjacency: npt.ArrayLike) -> str | None:
@@ -48,16 +44,9 @@ def from_text_along(order: Sequence[int], text: str) -> npt.NDArray[np.int8]:
     return adjacency
 
 
-def _width(nodes: int) -> int:
-    return next(width for width in range(1, 9) if nodes <= len(DIGITS) ** width)
-
-
-def _digits(number: int, width: int) -> str:
-    text = ""
-    for _ in range(width):
-        number, digit = divmod(number, len(DIGITS))
-        text = DIGITS[digit] + text
-    return text
+def _places(nodes: int) -> npt.NDArray[np.int64]:
+    """Of the bits that tell so many nodes apart."""
+    return np.arange(max(nodes - 1, 1).bit_length())
 
 
 def _pack(flags: BoolArray) -> str:

@@ -16,6 +16,7 @@ from sweep import data, machine, work
 from sweep.contenders import CONTENDERS
 
 Record = dict[str, Any]
+MOMENT = "%Y-%m-%dT%H:%M:%SZ"  # at which a cell was finished
 LARGE = 50  # variables from which the default is worth a GPU
 BY_ROWS = ("diffan", "score")  # methods that are worth a GPU from 3000 rows on, whatever the variables
 
@@ -77,7 +78,7 @@ def run_cell(task: tuple[Cell, str]) -> Record:
         found = {"status": "failed", "error": f"{type(error).__name__}: {error}"}
     record |= found
     record |= {"seconds": round(time.perf_counter() - started, 3), "memory": memory.peaks()}
-    return record | {"finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+    return record | {"finished": time.strftime(MOMENT, time.gmtime())}
 
 
 def failure(cell: Cell, error: Exception) -> Record:
@@ -88,5 +89,5 @@ def failure(cell: Cell, error: Exception) -> Record:
         "machine": machine.describe("cpu"),
         "status": "failed",
         "error": f"{type(error).__name__}: {error}",
-        "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "finished": time.strftime(MOMENT, time.gmtime()),
     }

@@ -1,22 +1,24 @@
 """Cells on disk: a file each while they are computed, one compact file to keep.
 
-The packed file is JSON lines: a header with every machine, data set and code version once, then a line a cell.
+The packed file is JSON lines: a header with every machine, data set and code version once, then a line a cell, whose
+`finished` counts seconds from the header's `since`.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from diffan.files import write_text
 from sweep import bits, data
-from sweep.cell import Cell, Record
+from sweep.cell import MOMENT, Cell, Record
 from sweep.machine import code_digest
 from sweep.work import sid_if_possible
 
-FORMAT = 2
+FORMAT = 3
 USUALLY_NONE = ("extra", "warnings")  # counts of a graph that are left out where they are 0
 SETTINGS = ("data", "method", "work", "options", "seed")
 USUAL: dict[str, Any] = {"work": "discover", "options": {}, "seed": 0}  # settings that are left out
@@ -74,11 +76,18 @@ def pack(records: Iterable[Record], file: Path) -> int:
     machines: list[Any] = []
     sets: dict[str, Any] = {}
     lines: list[str] = []
-    for record in sorted(records, key=_reading_order):
+    records = sorted(records, key=_reading_order)
+    since = min(
+        (record["finished"] for record in records if "finished" in record), default="1970-01-01T00:00:00Z"
+    )
+    for record in records:
         if record["machine"] not in machines:
             machines.append(record["machine"])
-        lines.append(_line(record, machines.index(record["machine"]), sets))
-    header = _dump({"format": FORMAT, "machines": machines, "data": sets})
+        line = _line(record, machines.index(record["machine"]), sets)
+        if "finished" in line:
+            line["finished"] = round((_moment(line["finished"]) - _moment(since)).total_seconds())
+        lines.append(_dump(line))
+    header = _dump({"format": FORMAT, "since": since, "machines": machines, "data": sets})
     text = "\n".join([header, *lines]) + "\n"
     write_text(file, text)
     return len(text.encode())
@@ -97,7 +106,7 @@ def _reading_order(record: Record) -> tuple[str, ...]:
     return settings["work"], settings["method"], data.name(settings["data"]), record["key"]
 
 
-def _line(record: Record, machine: int, sets: dict[str, Any]) -> str:
+def _line(record: Record, machine: int, sets: dict[str, Any]) -> Record:
     settings, result = dict(record["settings"]), dict(record.get("result", {}))
     name = data.name(settings["data"])
     shared = sets.setdefault(name, {"spec": settings["data"]})
@@ -128,7 +137,7 @@ def _line(record: Record, machine: int, sets: dict[str, Any]) -> str:
     line.pop("key")
     if line["status"] == "done":
         line.pop("status")
-    return _dump(line)
+    return line
 
 
 def _record(line: dict[str, Any], header: dict[str, Any]) -> Record:
@@ -142,6 +151,8 @@ def _record(line: dict[str, Any], header: dict[str, Any]) -> Record:
         "settings": cell.settings,
         "machine": header["machines"][line["machine"]],
     }
+    if "finished" in line:
+        record["finished"] = f"{_moment(header['since']) + timedelta(seconds=line['finished']):{MOMENT}}"
     if "result" in line:
         result = dict(line["result"])
         if "order" in result:
@@ -161,6 +172,10 @@ def _record(line: dict[str, Any], header: dict[str, Any]) -> Record:
             result["sortability"] = shared["sortability"]
         record["result"] = result
     return record
+
+
+def _moment(text: str) -> datetime:
+    return datetime.strptime(text, MOMENT)
 
 
 def _dump(value: Any) -> str:
