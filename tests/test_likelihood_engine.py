@@ -43,6 +43,8 @@ QUERIES = [
     Query(4, frozenset({1, 2, 3}), slopes=True),
     Query(4, frozenset({0, 1, 2})),
     Query(4, frozenset({0, 1, 2, 3}), kernel=Kernel(0.2, 1.0)),
+    Query(4, frozenset({0, 1, 2, 3}), kernel=Kernel(0.5, 0.3, 1.0, 100.0)),
+    Query(4, frozenset({0, 1}), kernel=Kernel(0.5, 0.3, 0.7, 100.0)),
     Query(2, frozenset({5, 6, 0})),
     Query(3, frozenset(), slopes=True),
     Query(4, frozenset({0, 1, 2, 3}), weights=True),
@@ -211,7 +213,7 @@ def test_slopes_are_those_of_the_likelihood() -> None:
     """Against the difference of log-likelihoods as a little of a further column enters the kernel."""
     one = objective(0)
     one.prepare([Query(4, frozenset({1, 2, 3}), slopes=True)])
-    interaction, ridge, bandwidth = one.kernels[4]
+    interaction, ridge, bandwidth, _ = one.kernels[4]
     bells, target = one.columns.kernels[bandwidth].bells.double(), one.columns.points[4].double()
     kernel = multiplied(torch.ones_like(bells[0]), [bells[p] for p in (1, 2, 3)], interaction)
 

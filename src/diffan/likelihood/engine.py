@@ -17,9 +17,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from diffan.likelihood.entropy import statistics_of
 from diffan.likelihood.exact import (
+    Lines,
     inverse,
     leave_one_out,
     leave_one_out_from_factors,
@@ -36,6 +38,7 @@ from diffan.threads import one_thread
 
 FloatArray = npt.NDArray[np.float64]
 CACHE_CELLS = 2**18  # of kernels that a core's cache holds beside what is made of them; choice
+LINE = 10.0  # what a line adds counts for so much more than a slope, which promises several times what it gives; choice
 LOW_RANK_TENSORS = 4  # of rows x landmarks that a low-rank fit holds: kernel, bell, features, turned features
 LOW_RANK_SQUARES = 12  # of landmarks x landmarks, those in double precision counted twice
 
@@ -158,23 +161,24 @@ def batches(wanted: Sequence[Wanted], threads: int = 1) -> Iterator[Batch]:
 
 def _shared_out(wanted: Sequence[Wanted]) -> Iterator[tuple[Solver, list[int]]]:
     """What can be solved at once, and how."""
-    low_rank: dict[tuple[int, int, int], list[int]] = {}  # (rows, landmarks, parents) -> places
+    low_rank: dict[tuple[int, int, int, bool], list[int]] = {}  # (rows, landmarks, parents, lines) -> places
     exact: dict[tuple[int, int, bool], list[int]] = {}  # (rows, stored rows, with slopes) -> places
     relaxed: dict[int, list[int]] = {}  # stored rows -> places
+    on_cpu = bool(wanted) and wanted[0].columns.points.device.type == "cpu"
     for place, want in enumerate(wanted):
         plan = want.columns.plan
         if want.residuals and want.landmarks is not None:
-            low_rank.setdefault((plan.rows, want.landmarks, len(want.fit.parents)), []).append(place)
+            lines = on_cpu and want.fit.kernel.lines > 0  # there no fit's bits may hang on those beside it
+            low_rank.setdefault((plan.rows, want.landmarks, len(want.fit.parents), lines), []).append(place)
         if want.weights:
             relaxed.setdefault(plan.stored_rows, []).append(place)
         elif want.slopes or (want.residuals and want.landmarks is None):
             exact.setdefault((plan.rows, plan.stored_rows, want.slopes), []).append(place)
-    on_cpu = bool(wanted) and wanted[0].columns.points.device.type == "cpu"
     for solver, groups in ((_relaxed, relaxed.values()), (_exact, exact.values())):
         for places in groups:
             size = 1 if on_cpu else wanted[places[0]].columns.plan.batch
             yield from ((solver, part) for part in _parts(places, size))
-    for (rows, landmarks, _), places in low_rank.items():
+    for (rows, landmarks, *_), places in low_rank.items():
         held = wanted[places[0]].columns.plan.batch_cells
         per_fit = LOW_RANK_TENSORS * rows * landmarks + LOW_RANK_SQUARES * landmarks**2
         size = max(1, CACHE_CELLS // (rows * landmarks) if on_cpu else held // per_fit)
@@ -211,6 +215,7 @@ def _low_rank(wanted: Sequence[Wanted], *, cells: int) -> Batch:
         ridge=sent([want.fit.kernel.ridge for want in wanted], points),
         interaction=sent([want.fit.kernel.interaction for want in wanted], points),
         bandwidth=sent([want.fit.kernel.bandwidth for want in wanted], points),
+        lines=sent([want.fit.kernel.lines for want in wanted], points) if _with_lines(wanted) else None,
         cells=cells,
         failures=failures,
     )
@@ -225,11 +230,17 @@ def _exact(wanted: Sequence[Wanted]) -> Batch:
     ridges = sent([want.fit.kernel.ridge for want in wanted], targets)
     shifted.diagonal(dim1=-2, dim2=-1).add_(ridges[:, None])
     mine = [k for k, want in enumerate(wanted) if want.residuals and want.landmarks is None]
+    straight = _straight(wanted) if _with_lines(wanted) else None
     if not steep:
         factors, failed = inverse_factors(shifted)
-        return Batch(mine, leave_one_out_from_factors(factors, targets), [], None, [failed])
+        return Batch(mine, leave_one_out_from_factors(factors, targets, straight), [], None, [failed])
     failures: list[Tensor] = []
     inverses = inverse(shifted, failures)
+    promised = None
+    if straight is not None:
+        lines = Lines(straight, inverses @ straight)
+        inverses.baddbmm_(lines.taken, lines.taken.mT, alpha=-1.0)
+        promised = _promised(wanted, inverses, targets, lines)
     residuals = leave_one_out(inverses, targets)[_index(mine, targets)] if mine else None
     weights = likelihood_slope_weights(inverses, targets).mul_(kernels)
     slopes = targets.new_empty((len(wanted), wanted[0].columns.n_nodes))
@@ -237,7 +248,44 @@ def _exact(wanted: Sequence[Wanted]) -> Batch:
         chosen = slice(some[0], some[-1] + 1) if some[-1] - some[0] < len(some) else _index(some, weights)
         slopes[chosen] = bells.slopes(weights[chosen], slopes.shape[1])
     shares = sent([0.5 * want.fit.kernel.interaction for want in wanted], targets)
-    return Batch(mine, residuals, list(range(len(wanted))), slopes * shares[:, None], failures)
+    slopes *= shares[:, None]
+    if promised is not None:
+        slopes += promised
+    return Batch(mine, residuals, list(range(len(wanted))), slopes, failures)
+
+
+def _with_lines(wanted: Sequence[Wanted]) -> bool:
+    return any(want.fit.kernel.lines > 0 for want in wanted)
+
+
+def _straight(wanted: Sequence[Wanted]) -> Tensor:
+    """Each fit's parents on the stored rows, in units of its lines: [fits, rows, most parents]."""
+    points = _gathered(wanted)[0][..., : wanted[0].columns.plan.stored_rows]
+    sizes = sent([want.fit.kernel.lines**0.5 for want in wanted], points)
+    return (points * sizes[:, None, None]).mT
+
+
+def _promised(wanted: Sequence[Wanted], inverses: Tensor, targets: Tensor, lines: Lines) -> Tensor:
+    """What a straight line in each column adds, beside the slope towards its bell: [fits, nodes]; 0 for fits without lines."""
+    rows, n_nodes = wanted[0].columns.plan.stored_rows, wanted[0].columns.n_nodes
+    points = torch.stack([want.columns.points[:n_nodes, :rows] for want in wanted])  # [fits, nodes, rows]
+    dual = (inverses @ targets[..., None])[..., 0]
+    power = (dual * targets).sum(dim=-1)  # [fits]
+    along = (points @ dual[..., None])[..., 0]
+    own = (points @ inverses).mul_(points).sum(dim=-1)
+    shared = along.square() / (own * power[:, None]).clamp(min=1e-30)
+    found = -0.5 * rows * torch.log1p(-shared.clamp(max=1.0 - 1e-6))
+    needed = lines.gains(targets, power / rows)
+    found = functional.pad(found, (0, 1)).scatter_(1, _places_of_parents(wanted, found), needed)[:, :n_nodes]
+    counted = sent([LINE if want.fit.kernel.lines > 0 else 0.0 for want in wanted], found)
+    return found * counted[:, None]
+
+
+def _places_of_parents(wanted: Sequence[Wanted], into: Tensor) -> Tensor:
+    """Each fit's parents, filled up with a column after the last node: [fits, most parents]. Shuffled columns are there too."""
+    n_nodes, most = wanted[0].columns.n_nodes, max(len(want.fit.parents) for want in wanted)
+    places = [[min(p, n_nodes) for p in sorted(want.fit.parents)] for want in wanted]
+    return _index([own + [n_nodes] * (most - len(own)) for own in places], into)
 
 
 def _relaxed(wanted: Sequence[Wanted]) -> Batch:
@@ -246,11 +294,8 @@ def _relaxed(wanted: Sequence[Wanted]) -> Batch:
     points, targets = _gathered(wanted)
     failures: list[Tensor] = []
     weights = relaxed_weights(points[..., :rows].mT.contiguous(), targets[:, :rows], failures)
-    most = points.shape[1]
-    filled = [
-        sorted(want.fit.parents) + [n_nodes] * (most - len(want.fit.parents)) for want in wanted
-    ]  # what fills up goes to a column that is cut off
-    ranks = weights.new_zeros((len(wanted), n_nodes + 1)).scatter_(1, _index(filled, weights), weights)
+    ranks = weights.new_zeros((len(wanted), n_nodes + 1))
+    ranks.scatter_(1, _places_of_parents(wanted, weights), weights)
     return Batch([], None, list(range(len(wanted))), ranks[:, :n_nodes], failures)
 
 

@@ -9,11 +9,15 @@ NOBODY: Parents = frozenset()
 
 
 class Kernel(NamedTuple):
-    """What a node's regression may choose: how joint and how smooth its function is, and how much of it is noise."""
+    """What a node's regression may choose: how joint and how smooth its function is, and how much of it is noise.
+
+    `lines` is the variance of a straight line in each parent that the function may have beside it; 0 for none.
+    """
 
     interaction: float
     ridge: float
     bandwidth: float = 1.0
+    lines: float = 0.0
 
 
 class Query(NamedTuple):

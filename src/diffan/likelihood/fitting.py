@@ -36,14 +36,19 @@ def _best_kernel(objective: Objective, node: int, parents: Parents) -> Search[Ke
         "interaction": sorted(settings.kernel_interactions),
         "ridge": sorted(settings.kernel_ridges),
         "bandwidth": sorted(settings.kernel_bandwidths),
+        "lines": sorted(settings.kernel_lines),
     }
     if len(parents) == 1:
         grids["interaction"] = grids["interaction"][-1:]
         best = best._replace(interaction=grids["interaction"][0])
+
+    def cost(trial: Kernel) -> float:
+        return objective.value(node, parents, trial) + settings.line_nats * (trial.lines > 0)
+
     while True:
         trials = [best, *_one_step_from(best, grids)]
         yield [Query(node, parents, kernel=trial) for trial in trials]
-        found = min(trials, key=lambda trial: objective.value(node, parents, trial))
+        found = min(trials, key=cost)
         if found == best:
             return best
         best = found
@@ -58,7 +63,10 @@ def _one_step_from(kernel: Kernel, grids: dict[str, list[float]]) -> Iterator[Ke
 
 
 def _for_the_others(settings: LikelihoodSettings, fitted: Sequence[Kernel]) -> Kernel:
-    """For nodes without parents: ready for a joint function in noise, of the bandwidth that most others have."""
+    """For nodes without parents: ready for a joint function in noise, of the bandwidth and with the lines that most others have."""
     widths = sorted(kernel.bandwidth for kernel in fitted) or sorted(settings.kernel_bandwidths)
+    lines = sorted(kernel.lines for kernel in fitted) or sorted(settings.kernel_lines)[:1]
     ridge = NOISY if NOISY in settings.kernel_ridges else max(settings.kernel_ridges)
-    return Kernel(max(settings.kernel_interactions), ridge, widths[len(widths) // 2])
+    return Kernel(
+        max(settings.kernel_interactions), ridge, widths[len(widths) // 2], lines[(len(lines) - 1) // 2]
+    )

@@ -44,20 +44,20 @@ def kernel_matrix(left: Tensor, right: Tensor, interaction: Scalars, bandwidth: 
 
     A stack of fits may have an interaction and a bandwidth for each; a column of zeros counts for nothing.
     """
-    left, right = (points / _spread(bandwidth) for points in (left, right))
+    left, right = (points / spread(bandwidth) for points in (left, right))
     if left.is_cuda and left.dim() == 3 and torch.version.cuda is not None:
         return _fused_kernel(left, right, torch.as_tensor(interaction, device=left.device))
     bells = (bell(left[..., k], right[..., k], 1.0) for k in range(left.shape[-1]))
     ones = left.new_ones((*left.shape[:-1], right.shape[-2]))
     if not isinstance(interaction, Tensor):
         return multiplied(ones, bells, interaction)
-    share = _spread(interaction)
+    share = spread(interaction)
     for one in bells:
         ones.mul_(one.mul_(share).add_(1.0 - share))
     return ones
 
 
-def _spread(scalars: Scalars) -> Scalars:
+def spread(scalars: Scalars) -> Scalars:
     """A number for each fit, beside [fits, n, m]."""
     return scalars[:, None, None] if isinstance(scalars, Tensor) else scalars
 

@@ -29,12 +29,13 @@ def low_rank_residuals(
     ridge: Scalars,
     interaction: Scalars,
     bandwidth: Scalars,
+    lines: Tensor | None = None,
     cells: int = BLOCK_CELLS,
     failures: list[Tensor] | None = None,
 ) -> Tensor:
     """Residuals of `target` [..., n] given the columns `points` [..., n, |P|]; the first rows serve as landmarks.
 
-    A stack of fits has a ridge, an interaction and a bandwidth for each, [fits]. No more than `cells` kernel values are held at once:
+    A stack of fits has a ridge, an interaction and a bandwidth for each, [fits], and straight lines of these variances if there are any. No more than `cells` kernel values are held at once:
     larger fits go through their rows in blocks, twice. Whether a system could not be factored is left in `failures` for the
     caller to look at when the device is done, or raised at once without such a list.
     """
@@ -42,16 +43,20 @@ def low_rank_residuals(
     among = kernel_matrix(landmarks, landmarks, interaction, bandwidth)  # [..., m, m]
     whiten = inverse_factor(among, JITTER, failures)  # K_mm^-1 = whiten' whiten
     n, per_row = points.shape[-2], among[..., 0].numel()
+    straight = None if lines is None else points * lines.sqrt()[:, None, None]
+    size = n_landmarks + (0 if straight is None else points.shape[-1])
 
     def blocks() -> Iterator[tuple[slice, Tensor]]:
         step = max(1, cells // per_row)
         for start in range(0, n, step):
             rows = slice(start, start + step)
             near = kernel_matrix(points[..., rows, :], landmarks, interaction, bandwidth)
-            yield rows, near @ whiten.mT  # features [..., rows, m] whose inner products are the kernel
+            bent = near @ whiten.mT  # features [..., rows, m] whose inner products are the kernel
+            yield rows, bent if straight is None else torch.cat([bent, straight[..., rows, :]], dim=-1)
 
     kept = list(blocks()) if n * per_row <= cells else None
-    gram, moment = torch.zeros_like(among), torch.zeros_like(among[..., :1])
+    gram = among.new_zeros((*among.shape[:-2], size, size))
+    moment = torch.zeros_like(gram[..., :1])
     for rows, features in kept or blocks():
         gram += features.mT @ features
         moment += features.mT @ target[..., rows, None]

@@ -66,7 +66,7 @@ class Objective:
         self._slopes: dict[Key, list[float]] = {}
         self._weights: dict[tuple[int, Parents], list[float]] = {}
         self._residuals: dict[Key, FloatArray] = {}
-        self._values = used
+        self.values = used
         self.kernels = [_middle(settings)] * d
         self.ready = _middle(settings)  # of a node without parents
         self.gaussian = settings.entropy != "spacing"
@@ -98,7 +98,7 @@ class Objective:
     def residuals(self, node: int, parents: Parents) -> FloatArray:
         """Of the node's regression, [n]; without parents the column as it is."""
         if not parents:
-            return self._values[:, node]
+            return self.values[:, node]
         return self._residuals[node, self.kernels[node], parents]
 
     def forget_residuals(self) -> None:
@@ -134,7 +134,9 @@ class Objective:
             row[list(candidates)] = True
         return {
             "nodes": np.array([fit.node for fit in fits], dtype=np.int64),
-            "fit_kernels": np.array([fit.kernel for fit in fits], dtype=np.float64).reshape(-1, 3),
+            "fit_kernels": np.array([fit.kernel for fit in fits], dtype=np.float64).reshape(
+                -1, len(Kernel._fields)
+            ),
             "members": members,
             "solved": np.array([fit in self._statistics for fit in fits], dtype=np.bool_),
             "statistics": np.array([self._statistics.get(fit, unknown) for fit in fits], float).reshape(
@@ -265,5 +267,8 @@ def _middle(settings: LikelihoodSettings) -> Kernel:
     """Where every node starts: the middle of what it may choose from, the smoothest bandwidth."""
     interactions, ridges = sorted(settings.kernel_interactions), sorted(settings.kernel_ridges)
     return Kernel(
-        interactions[len(interactions) // 2], ridges[(len(ridges) - 1) // 2], max(settings.kernel_bandwidths)
+        interactions[len(interactions) // 2],
+        ridges[(len(ridges) - 1) // 2],
+        max(settings.kernel_bandwidths),
+        min(settings.kernel_lines),
     )

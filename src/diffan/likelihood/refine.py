@@ -23,6 +23,7 @@ from diffan.likelihood.passes import charge_misfit, run_passes
 from diffan.likelihood.rearranging import rearranged
 from diffan.likelihood.search import in_step
 from diffan.likelihood.settings import LikelihoodSettings
+from diffan.likelihood.straight import start_sorted
 from diffan.likelihood.work import Work, finished
 from diffan.progress import Task
 from diffan.table import Table
@@ -65,6 +66,8 @@ def refining(
     with context.progress.task("refine") as task:
 
         def mend(state: State, last: bool) -> Work[None]:
+            if journal.number == 0 and not journal.trace:
+                yield from start_sorted(state, table, rules, settings.price(last))
             yield from _descend(state, table, settings, task, journal, last)
 
         state = yield from run_passes(

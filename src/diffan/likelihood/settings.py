@@ -25,6 +25,11 @@ class LikelihoodSettings:
     kernel_bandwidths: tuple[float, ...] = (0.7, 1.0)  # measured: in standard deviations of a column
     # measured: noise variance over signal variance; each node takes its own
     kernel_ridges: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0)
+    # choice: prior variance of a straight line in each parent; 0 is none, 100 is as good as any height; each node takes its own
+    kernel_lines: tuple[float, ...] = (0.0, 100.0)
+    # measured: what a node's lines must pay; the most of 0 to 20 finds as much where functions are straight, and takes
+    # the fewest lines where they are not
+    line_nats: float = 20.0
     entropy: EntropyKind = "auto"  # Gaussian unless the residuals' skewness or kurtosis object
 
     move_nats: float = 4.0  # measured: what moving a variable must pay
@@ -67,9 +72,10 @@ class LikelihoodSettings:
         _numbers(self, "kernel_interactions", most=1.0)
         _numbers(self, "kernel_bandwidths", most=1e3)
         _numbers(self, "kernel_ridges", most=1e3)
+        _numbers(self, "kernel_lines", most=1e3, zero=True)
         for name in ("leaps", "kernel_landmarks"):
             _numbers(self, name, most=1e6, whole=True)
-        for name in ("move_nats", "edge_nats", "first_nats"):
+        for name in ("move_nats", "edge_nats", "first_nats", "line_nats"):
             _positive(self, name, below=math.inf)
         _positive(self, "edge_fdr", below=1.0)
         for name in (
@@ -105,12 +111,15 @@ def _positive(settings: object, name: str, *, below: float) -> None:
         )
 
 
-def _numbers(settings: object, name: str, *, most: float, whole: bool = False) -> None:
+def _numbers(settings: object, name: str, *, most: float, whole: bool = False, zero: bool = False) -> None:
     values = getattr(settings, name)
     kinds = int if whole else (int, float)
     fine = isinstance(values, tuple) and all(
-        isinstance(v, kinds) and not isinstance(v, bool) and 0.0 < v <= most for v in values
+        isinstance(v, kinds) and not isinstance(v, bool) and (0.0 < v <= most or (zero and v == 0))
+        for v in values
     )
     if not fine or (not values and name != "leaps"):
         what = "whole numbers" if whole else "numbers"
-        raise refuse(settings, name, f"a tuple of {what} above 0 and at most {most:g}")
+        raise refuse(
+            settings, name, f"a tuple of {what} {'from' if zero else 'above'} 0 and at most {most:g}"
+        )
