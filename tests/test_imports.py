@@ -23,7 +23,7 @@ LAYERS = [
     {"local_settings"},
     {"rows", "checkpoint", "settings"},
     {"table_checks", "shuffling"},
-    {"frames", "moments"},
+    {"frames", "moments", "explained"},
     {"table", "confidence", "multiplicity"},
     {"mapped", "wanted_rows"},
     {"streaming"},

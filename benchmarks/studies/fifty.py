@@ -35,7 +35,7 @@ def section(results: Results, figures: Path) -> Section:
     page = Section("Graphs of 50 nodes")
     page.add(
         "The paper shows violins and prints no numbers here. Noise scales in [0.4, 0.8], 1000 rows, standardised columns; "
-        "means over the noises that were run."
+        "means over the noises that were run. The local variant ran with the least priority on busy machines: its seconds say little."
     )
     rows = []
     for graph, density in KINDS:

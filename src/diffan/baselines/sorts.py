@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from diffan.context import Context
 from diffan.errors import InputError
-from diffan.inspection.sortability import linear_r2
+from diffan.explained import linear_r2
 from diffan.ordering.result import Ordering
 from diffan.table import Table
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from diffan.discovery import Discovery
+from diffan.explained import linear_r2
 from diffan.inspection.effects import Effects
 from diffan.inspection.margins import leaf_choices
 from diffan.inspection.phrases import arrows, counted, listed, share_of, short
-from diffan.inspection.sortability import linear_r2, sortability
+from diffan.inspection.sortability import sortability
 from diffan.inspection.values import Diagnostic, Inspection
 from diffan.inspection.violations import fits_neither_way, pairs_left_dependent, rows_in_sequence
 from diffan.likelihood.dependence import LEAST_SHARE, LEVEL

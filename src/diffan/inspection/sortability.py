@@ -7,8 +7,6 @@ import numpy.typing as npt
 
 from diffan.dag import Dag
 
-FloatArray = npt.NDArray[np.float64]
-
 
 def sortability(dag: Dag, criterion: npt.ArrayLike) -> tuple[float, int]:
     """The share of ancestor-descendant pairs along which the criterion grows (a tie is a half), and their number.
@@ -21,14 +19,6 @@ def sortability(dag: Dag, criterion: npt.ArrayLike) -> tuple[float, int]:
         return 0.5, 0
     step = np.sign(size[descendant] - size[ancestor])
     return float((step.mean() + 1) / 2), len(ancestor)
-
-
-def linear_r2(values: FloatArray) -> FloatArray:
-    """R^2 of each column in a linear regression on all others: [d]; defined for fewer rows than columns too."""
-    if values.shape[1] == 1:
-        return np.zeros(1)
-    precision = np.linalg.pinv(np.corrcoef(values, rowvar=False), hermitian=True)
-    return 1.0 - 1.0 / np.clip(np.diag(precision), 1.0, None)
 
 
 def _reaches(adjacency: npt.NDArray[np.int8]) -> npt.NDArray[np.bool_]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from diffan.constraints import Constraints
-from diffan.inspection.sortability import linear_r2
+from diffan.explained import linear_r2
 from diffan.likelihood.moves import State
 from diffan.likelihood.passes import charge_misfit, find_parents
 from diffan.likelihood.work import Work
