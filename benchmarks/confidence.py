@@ -108,7 +108,10 @@ def svg(curves: dict[str, Sequence[Record]], file: Path) -> None:
             f'<circle cx="{at(*p).split(",")[0]}" cy="{at(*p).split(",")[1]}" r="3.5" fill="{colours[k % 5]}"/>'
             for p in points
         ]
-        shapes.append(f'<text x="{left + 14}" y="{26 + 16 * k}" fill="{colours[k % 5]}">{label}</text>')
+        above = size - 8 - 16 * (len(curves) - 1 - k)
+        shapes.append(
+            f'<text x="{left + size - 8}" y="{above}" text-anchor="end" fill="{colours[k % 5]}">{label}</text>'
+        )  # below the diagonal, where curves that keep their word do not go
     shapes.append(
         f'<text x="{left + size / 2}" y="{size + 46}" text-anchor="middle">share of replicates with the edge</text>'
     )
