@@ -13,10 +13,11 @@ from diffan.context import Context
 from diffan.errors import InputError
 from diffan.knowledge import Knowledge
 from diffan.likelihood.engine import LINE
-from diffan.likelihood.exact import Lines, inverse, leave_one_out, leave_one_out_from_factors
+from diffan.likelihood.exact import inverse, leave_one_out, leave_one_out_from_factors
 from diffan.likelihood.factors import inverse_factors
 from diffan.likelihood.fits import Kernel, Query
 from diffan.likelihood.kernel import kernel_matrix
+from diffan.likelihood.lines import Lines
 from diffan.likelihood.low_rank import low_rank_residuals
 from diffan.likelihood.objective import Objective
 from diffan.likelihood.refine import refine

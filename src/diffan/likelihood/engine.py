@@ -21,7 +21,6 @@ from torch.nn import functional
 
 from diffan.likelihood.entropy import statistics_of
 from diffan.likelihood.exact import (
-    Lines,
     inverse,
     leave_one_out,
     leave_one_out_from_factors,
@@ -31,6 +30,7 @@ from diffan.likelihood.exact import (
 from diffan.likelihood.factors import inverse_factors
 from diffan.likelihood.fits import Fit
 from diffan.likelihood.kernel import ColumnKernels, kernel_matrix, multiplied, sent
+from diffan.likelihood.lines import Lines, promised_lines
 from diffan.likelihood.low_rank import BLOCK_CELLS, low_rank_residuals
 from diffan.likelihood.plan import Plan
 from diffan.likelihood.relaxation import relaxed_weights
@@ -269,13 +269,9 @@ def _promised(wanted: Sequence[Wanted], inverses: Tensor, targets: Tensor, lines
     """What a straight line in each column adds, beside the slope towards its bell: [fits, nodes]; 0 for fits without lines."""
     rows, n_nodes = wanted[0].columns.plan.stored_rows, wanted[0].columns.n_nodes
     points = torch.stack([want.columns.points[:n_nodes, :rows] for want in wanted])  # [fits, nodes, rows]
-    dual = (inverses @ targets[..., None])[..., 0]
-    power = (dual * targets).sum(dim=-1)  # [fits]
-    along = (points @ dual[..., None])[..., 0]
-    own = (points @ inverses).mul_(points).sum(dim=-1)
-    shared = along.square() / (own * power[:, None]).clamp(min=1e-30)
-    found = -0.5 * rows * torch.log1p(-shared.clamp(max=1.0 - 1e-6))
-    needed = lines.gains(targets, power / rows)
+    found = promised_lines(points, inverses, targets)
+    scale = ((inverses @ targets[..., None])[..., 0] * targets).mean(dim=-1)  # [fits]
+    needed = lines.gains(targets, scale)
     found = functional.pad(found, (0, 1)).scatter_(1, _places_of_parents(wanted, found), needed)[:, :n_nodes]
     counted = sent([LINE if want.fit.kernel.lines > 0 else 0.0 for want in wanted], found)
     return found * counted[:, None]

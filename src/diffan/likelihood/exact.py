@@ -2,9 +2,6 @@ r"""Exact leave-one-out residuals of kernel ridge regression, many at a time.
 
 With M = K + ridge I, the residual of point i under the fit to all other points is $(M^{-1} y)_i / (M^{-1})_{ii}$.
 Single precision is enough: the ridge keeps the condition number below n / ridge.
-
-Straight lines beside the kernel would spoil that: with Z the parents in units of the lines' standard deviation, the inverse of
-M + Z Z' is $M^{-1} - U U'$ with $U = M^{-1} Z R'$ and $R' R = (I + Z' M^{-1} Z)^{-1}$, and only the small R needs double precision.
 """
 
 from __future__ import annotations
@@ -13,7 +10,8 @@ import torch
 from torch import Tensor
 
 from diffan.errors import FitError
-from diffan.likelihood.factors import inverse_factors, triangular_inverse
+from diffan.likelihood.factors import inverse_factors
+from diffan.likelihood.lines import Lines
 
 
 def inverse(matrices: Tensor, failures: list[Tensor] | None = None) -> Tensor:
@@ -53,28 +51,6 @@ def leave_one_out_from_factors(factors: Tensor, targets: Tensor, straight: Tenso
         dual = dual - (lines.taken @ (lines.taken.mT @ targets[..., None]))[..., 0]
         diagonal = diagonal - lines.taken.square().sum(dim=-1)
     return dual / diagonal
-
-
-class Lines:
-    """What straight lines take from an inverse, and how much each of them is needed."""
-
-    def __init__(self, straight: Tensor, solved: Tensor) -> None:
-        """Z and M^-1 Z, both [fits, n, |P|]."""
-        inner = (straight.mT @ solved).double()
-        inner.diagonal(dim1=-2, dim2=-1).add_(1.0)
-        root = torch.linalg.cholesky_ex(inner)[0]
-        self.solved = solved
-        self.half = triangular_inverse(root)  # R
-        self.taken = solved @ self.half.mT.to(solved.dtype)  # U
-
-    def gains(self, targets: Tensor, scale: Tensor) -> Tensor:
-        """What each line adds to the log-likelihood beside all else: targets [fits, n], scale [fits] -> [fits, |P|]."""
-        moments = (self.solved.mT @ targets[..., None]).double()  # Z' M^-1 y
-        turned = self.half.mT @ self.half  # (I + Z' M^-1 Z)^-1
-        heights = (turned @ moments)[..., 0]
-        spread = turned.diagonal(dim1=-2, dim2=-1) * scale[:, None]
-        n = targets.shape[-1]
-        return (0.5 * n * torch.log1p(heights.square() / spread / n)).to(targets.dtype)
 
 
 def leave_one_out(inverses: Tensor, targets: Tensor) -> Tensor:
